@@ -1,0 +1,18 @@
+"""Names of things: processes, flows, messages.
+
+A `NodeId` is opaque, hashable and totally ordered among the ids of one run: an `int` in the simulator, an endpoint
+string live. A process that crashed and came back is a new process with a new id.
+"""
+
+from __future__ import annotations
+
+NodeId = int | str
+FlowId = tuple[NodeId, int]  # (the process that created the flow, its local number)
+MsgId = tuple[NodeId, int]  # (source, sequence number)
+
+NOBODY = -1  # stands in a trace column where there is no process
+
+
+def precedes(a: NodeId, b: NodeId) -> bool:
+    """The total order among the ids of one run."""
+    return a < b  # type: ignore[operator]  # ids of one run are of one type

@@ -1,0 +1,60 @@
+"""What travels: frozen, tagged structs.
+
+The simulator passes messages by reference (nothing can change them), live nodes encode them as msgpack arrays.
+`gc=False` keeps millions of them out of the collector; it is safe because a frozen message cannot be part of a cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Protocol
+
+import msgspec
+
+from epicast.core.ids import NodeId
+
+# Caps that a decoder enforces on everything a peer can make long.
+PAYLOAD_BYTES_MAX = 1 << 24
+PATH_LENGTH_MAX = 1024
+LIST_LENGTH_MAX = 4096
+TOPIC_LENGTH_MAX = 255
+
+Payload = Annotated[bytes, msgspec.Meta(max_length=PAYLOAD_BYTES_MAX)]
+Topic = Annotated[str, msgspec.Meta(max_length=TOPIC_LENGTH_MAX)]
+Path = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=PATH_LENGTH_MAX)]
+Peers = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Hops = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The base of every message. A subclass gives a `tag`, unique in the whole project, and its `layer`."""
+
+    layer: ClassVar[str] = ""
+
+
+class Event(Protocol):
+    """What an application published, as any message that carries it shows it."""
+
+    @property
+    def source(self) -> NodeId: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def payload(self) -> bytes: ...
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where a process stands in one flow, as it tells its neighbours (on keep-alives and when asked).
+
+    `path` runs from the flow's source to the process itself and is empty while it is an orphan. `progress` gives, for
+    each publisher of the flow, the highest sequence number received so far.
+    """
+
+    flow: tuple[NodeId, int]
+    path: Path
+    progress: Annotated[tuple[tuple[NodeId, int], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)] = ()
+    pending: bool = False  # looking for a parent, or about to change it: not to be adopted now

@@ -1,0 +1,85 @@
+"""The small interfaces through which the roles of a stack talk. `stacks/` is the only place where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from epicast.core.ids import NodeId
+from epicast.core.message import Event, Message, Position
+
+Deliver = Callable[[Event, NodeId], None]
+"""Hands an event up, with the neighbour that it came from (the source itself for one's own)."""
+
+
+class Neighbours(Protocol):
+    """Hears from the membership: implemented by whatever runs over it."""
+
+    def neighbour_up(self, peer: NodeId) -> None: ...
+
+    def neighbour_down(self, peer: NodeId, gone: bool) -> None:
+        """`gone`: the process failed or left; otherwise it is alive and merely no longer our neighbour."""
+
+    def positions(self) -> tuple[Position, ...]:
+        """What to tell the neighbours on the next keep-alive."""
+
+    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
+        """What a neighbour's keep-alive told."""
+
+    def uses(self, peer: NodeId) -> bool:
+        """Does traffic depend on the link to this neighbour? Asked before a surplus link is given up."""
+
+
+class Membership(Protocol):
+    """Who knows whom."""
+
+    handles: ClassVar[tuple[type[Message], ...]]
+    listener: Neighbours
+
+    def start(self, contacts: Sequence[NodeId]) -> None:
+        """Join through any of the contacts; none of them makes this the first process."""
+
+    def leave(self) -> None:
+        """Tell the neighbours; the driver ends the process afterwards."""
+
+    def peers(self) -> Sequence[NodeId]:
+        """The neighbours, in a stable order. Not to be changed by the caller."""
+
+    def sample(self, count: int) -> list[NodeId]: ...
+
+    def rtt_us(self, peer: NodeId) -> int | None:
+        """Measured round trip to a neighbour, if there was one."""
+
+    def widen(self) -> None:
+        """The layer above found nobody useful among the neighbours: bring in somebody from farther away."""
+
+    def on_link_up(self, peer: NodeId) -> None: ...
+
+    def on_link_down(self, peer: NodeId) -> None: ...
+
+
+class Disseminator(Neighbours, Protocol):
+    """How a payload reaches everyone."""
+
+    handles: ClassVar[tuple[type[Message], ...]]
+
+    def start(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def broadcast(self, topic: str, payload: bytes) -> tuple[NodeId, int]:
+        """Publish; returns the message's id. The publisher delivers its own message."""
+
+
+def handler_name(message: type[Message]) -> str:
+    """`ForwardJoin` is handled by `on_forward_join`."""
+    name = "".join("_" + c.lower() if c.isupper() else c for c in message.__name__)
+    return "on" + name
+
+
+def handlers(part: Any) -> dict[type[Message], Callable[..., bool | None]]:
+    """The functions of a class, by the message type that each one handles.
+
+    A handler of payload answers True when it had the payload already: the driver counts and traces it as a duplicate.
+    """
+    return {message: getattr(part, handler_name(message)) for message in part.handles}

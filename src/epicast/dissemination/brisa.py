@@ -1,0 +1,312 @@
+"""BRISA trees (Matos et al., JPDC 2013): flood once, then keep of every process's inbound links only the first one.
+
+A flow starts as a flood over the whole overlay. Each process keeps the link over which the first message came, its
+*parent*, and deactivates the others: what remains active is a tree. Inactive links stay in the overlay, to repair from.
+Every message carries the path from the source to its sender, so that nobody adopts its own descendant.
+
+    no position --first data, or a neighbour's position confirmed--> attached
+    attached --parent gone--> repairing softly --nobody will do--> fresh (repairing hard) --anyone attached--> attached
+
+At quiescence every process but the source has one parent and parents lead to the source (B-I2); then a message costs
+N - 1 transmissions and no duplicate (B-I3).
+
+Errata obeyed: symmetric deactivation is announced, limited to the message that built the tree, and undone by a child that
+depends on the link (E-B2); never back to the sender (E-B3); positions travel on keep-alives, and cycles and orphaned
+parents are found without data (E-B4); taint rule and confirmation (E-B5, `brisa_repair.py`); upward messages neither carry
+nor change positions (E-B9).
+
+Departures: a link that was faster than the parent's is deactivated only when the parent's copy comes, since a parent that
+no longer sends may be dead; a process that hears of a flow attaches at once rather than with the next message; whoever
+moves tells its children at once.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epicast.core.env import Env
+from epicast.core.ids import FlowId, NodeId
+from epicast.core.message import Message, Position
+from epicast.core.periodic import Periodic
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver, Membership
+from epicast.dissemination.brisa_flow import FlowState
+from epicast.dissemination.brisa_messages import (
+    BOOTSTRAP,
+    RECOVERED,
+    STREAM_SHIFT,
+    UPWARD,
+    Activate,
+    Baseline,
+    BrisaConfig,
+    Data,
+    Deactivate,
+    Recover,
+    Whereabouts,
+)
+from epicast.dissemination.brisa_repair import TreeRepair
+
+__all__ = ["Brisa", "BrisaConfig"]
+
+
+class Brisa(TreeRepair):
+    handles: ClassVar[tuple[type[Message], ...]] = (Data, Deactivate, Activate, Whereabouts, Recover, Baseline)
+
+    def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
+        super().__init__(env, config, members, deliver)
+        self.own: dict[str, FlowId] = {}  # the flow on which we publish a topic
+        self.next_seq: dict[FlowId, int] = {}  # of our own messages, by flow
+        self._told = 0  # which flow's position goes first on the next keep-alive
+        self._watch = Periodic(env, config.watch_us, self._on_watch)
+
+    # Calls
+
+    def start(self) -> None:
+        self._watch.start()
+
+    def leave(self) -> None:
+        self.left = True
+        self._watch.stop()
+        for flow in self.flows.values():
+            if flow.repair is not None:
+                flow.repair.stop_timer()
+
+    def broadcast(self, topic: str, payload: bytes) -> tuple[NodeId, int]:
+        flow_id = self.own.get(topic)
+        if flow_id is None:
+            flow_id = self.own[topic] = self._reusable() or self.new_flow()
+        return self.publish_on(flow_id, topic, payload)
+
+    def bootstrap(self, topic: str) -> FlowId:
+        """Build the tree of a topic with an empty message, where flooding a real payload would cost too much."""
+        flow_id = self.own.get(topic)
+        if flow_id is None:
+            flow_id = self.own[topic] = self.new_flow()
+        self.publish_on(flow_id, topic, b"", BOOTSTRAP)
+        return flow_id
+
+    def new_flow(self, siblings: frozenset[FlowId] = frozenset()) -> FlowId:
+        """A tree of our own. `siblings` share a split stream with it: none of them may be reused for another."""
+        number = sum(1 for root, _ in self.flows if root == self.env.me)
+        flow = self.meet((self.env.me, number))
+        assert flow is not None, "flows_max reached"
+        flow.siblings = siblings
+        return flow.id
+
+    def _reusable(self) -> FlowId | None:
+        """A tree whose root is near enough to publish on it instead of building one more. A tree of a split stream
+        would not do for that stream's other parts, so a flow with siblings is never taken."""
+        near = [
+            flow
+            for flow in self.flows.values()
+            if flow.parent is not None and len(flow.path) - 1 <= self.config.reuse_depth and not flow.siblings
+        ]
+        return min(near, key=lambda flow: len(flow.path)).id if near else None
+
+    def publish_on(self, flow_id: FlowId, topic: str, payload: bytes, flags: int = 0) -> tuple[NodeId, int]:
+        flow, me = self.flows[flow_id], self.env.me
+        seq = self.next_seq.get(flow_id)
+        if seq is None:
+            seq = len(self.next_seq) << STREAM_SHIFT
+        self.next_seq[flow_id] = seq + 1
+        flow.window(me, seq, self.config.buffer_messages).add(seq)
+        if flow.root != me:
+            flags |= UPWARD
+        data = Data(flow_id, me, seq, 0, () if flags & UPWARD else flow.path, flags, topic, payload)
+        if not flags & BOOTSTRAP:
+            self.deliver(data, me)
+        self._pass_on(flow, data, me)
+        return me, seq
+
+    def parents(self) -> dict[FlowId, NodeId | None]:
+        """Our parent in every flow of which we are not the source."""
+        return {flow.id: flow.parent for flow in self.flows.values() if flow.root != self.env.me}
+
+    # Data
+
+    def on_data(self, sender: NodeId, msg: Data) -> bool:
+        flow = self.flows.get(msg.flow) or self.meet(msg.flow)
+        if flow is None:
+            return False
+        source, seq = msg.source, msg.seq
+        window = flow.windows.get(source)
+        if window is None:
+            if source == self.env.me or len(flow.windows) >= self.config.sources_max:
+                return source == self.env.me
+            window = flow.window(source, seq, self.config.buffer_messages)
+        lost = window.lost
+        new = window.add(seq)
+        if sender != flow.parent or msg.path is not flow.parent_path:
+            self._place(flow, sender, msg, new)
+        if not new:
+            if flow.rivals and sender == flow.parent:
+                self._dismiss_rivals(flow)
+            return True
+        if window.lost != lost:
+            self.env.record(Kind.GAP, source=source, seq=seq, detail=f"{window.lost - lost} lost")
+        if not msg.flags & BOOTSTRAP:
+            self.deliver(msg, sender)
+        self._pass_on(flow, msg, sender)
+        return False
+
+    def _pass_on(self, flow: FlowState, msg: Data, sender: NodeId) -> None:
+        flow.buffer.add(self.env.now_us(), msg)
+        targets = flow.targets()
+        upward = msg.flags & UPWARD
+        if upward and flow.parent is not None:
+            targets = [*targets, flow.parent]  # tree edges both ways
+        if sender in flow.out_active or upward:
+            targets = [peer for peer in targets if peer != sender]  # E-B3
+        if targets:
+            path = () if upward else flow.path
+            flags = msg.flags & ~RECOVERED
+            self.env.send_many(
+                targets,
+                Data(msg.flow, msg.source, msg.seq, msg.hops + 1, path, flags, msg.topic, msg.payload),
+            )
+
+    def _place(self, flow: FlowState, sender: NodeId, msg: Data, new: bool) -> None:
+        """What a message tells about the tree, besides its payload."""
+        if msg.flags & UPWARD or sender not in self.neighbours:
+            return  # E-B9; or from a link that is gone
+        if sender == flow.parent:
+            if msg.path != flow.parent_path:
+                self._know_path(flow, sender, msg)
+                self.parent_moved(flow, msg.path)
+            return
+        if msg.flags & RECOVERED:
+            return
+        self._know_path(flow, sender, msg)
+        if not self._safe_path(msg.path):
+            self.prune(flow, sender)  # our own descendant
+        elif flow.parent is None:
+            if self.eligible(flow, sender):
+                self._adopt_sender(flow, sender, msg)
+        elif new:
+            flow.rivals[sender] = None
+        elif self._prefers(flow, sender):
+            self.start_switch(flow, sender)
+        elif sender != flow.switch:
+            self.prune(flow, sender, mutual=self._symmetric(flow, msg))
+
+    def _adopt_sender(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
+        if flow.repair is None and flow.first_id is None:
+            flow.first_id = (msg.source, msg.seq)
+        self.adopt(flow, sender)
+        if flow.mid_stream:
+            self.ask_for_past(flow, sender)
+
+    def _know_path(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
+        known = flow.known.get(sender)
+        progress = known.progress if known is not None else ()
+        flow.known[sender] = Position(flow.id, msg.path, progress)
+
+    def _dismiss_rivals(self, flow: FlowState) -> None:
+        """The parent's copy came too: it is alive, and the faster links are spare."""
+        for rival in list(flow.rivals):
+            self.prune(flow, rival)
+
+    def _symmetric(self, flow: FlowState, msg: Data) -> bool:
+        """The sender had this message before ours could reach it, so it will not choose us. True only of the message
+        that built the tree, and only while nothing has been repaired (E-B2)."""
+        return (
+            self.config.symmetric
+            and self.config.strategy == "first-come"
+            and flow.repairs == 0
+            and flow.first_id == (msg.source, msg.seq)
+        )
+
+    def _prefers(self, flow: FlowState, peer: NodeId) -> bool:
+        if self.config.strategy != "delay-aware" or flow.switch is not None or flow.parent is None:
+            return False
+        return self.rtt(peer) < self.rtt(flow.parent) and self.eligible(flow, peer)
+
+    def on_deactivate(self, sender: NodeId, msg: Deactivate) -> None:
+        flow = self.flows.get(msg.flow)
+        if flow is None:
+            return
+        flow.discard_out(sender)
+        if msg.mutual:
+            if sender == flow.parent:
+                self.env.send(sender, Activate(flow.id))  # we depend on it (E-B2)
+            else:
+                flow.in_active.pop(sender, None)
+
+    # Neighbours
+
+    def neighbour_up(self, peer: NodeId) -> None:
+        self.neighbours[peer] = None
+        for flow in self.flows.values():
+            flow.in_active[peer] = None
+            flow.add_out(peer)
+            if flow.path:
+                self.env.send(peer, Whereabouts(flow.position()))
+
+    def neighbour_down(self, peer: NodeId, gone: bool) -> None:
+        self.neighbours.pop(peer, None)
+        for flow in self.flows.values():
+            flow.forget(peer)
+            if flow.switch == peer:
+                flow.switch = None
+            if flow.parent == peer:
+                self.lose_parent(flow, (peer,) if gone else ())
+            elif flow.repair is not None and flow.repair.asked == peer:
+                self._on_no_confirmation(flow, flow.repair)
+
+    def uses(self, peer: NodeId) -> bool:
+        return any(peer == flow.parent or self._is_child(flow, peer) for flow in self.flows.values())
+
+    def _is_child(self, flow: FlowState, peer: NodeId) -> bool:
+        position = flow.known.get(peer)
+        return position is not None and position.path[-2:-1] == (self.env.me,)
+
+    def positions(self) -> tuple[Position, ...]:
+        flows = list(self.flows.values())
+        most = self.config.positions_max
+        if len(flows) > most:
+            start = self._told % len(flows)
+            self._told = start + most
+            flows = (flows + flows)[start : start + most]
+        return tuple([flow.position() for flow in flows])
+
+    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
+        if peer not in self.neighbours:
+            return
+        for position in positions:
+            flow = self.flows.get(position.flow) or self.meet(position.flow)
+            if flow is None:
+                continue
+            self.hear_position(flow, peer, position)
+            for source, last in position.progress:
+                window = flow.windows.get(source)
+                if window is None or last >= window.next:
+                    flow.behind = True
+
+    # The watchdog
+
+    def _on_watch(self) -> None:
+        now = self.env.now_us()
+        for flow in list(self.flows.values()):
+            if flow.root != self.env.me:
+                self._watch_parent(flow, now)
+            if flow.behind or flow.suspect or flow.mid_stream:
+                self.look_for_gaps(flow)
+
+    def _watch_parent(self, flow: FlowState, now: int) -> None:
+        if flow.parent is None:
+            if flow.repair is None:
+                self.start_repair(flow, initial=not flow.path)
+            elif flow.repair.since_us <= now - self.config.forget_us:
+                self._forget(flow)
+            return
+        if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
+            flow.switch = None  # no answer
+        patient_until = now - self.config.patience_us
+        if 0 <= flow.unsteady_since_us <= patient_until or 0 <= flow.starved_since_us <= patient_until:
+            self.leave_parent(flow, (flow.parent,))
+
+    def _forget(self, flow: FlowState) -> None:
+        """Nobody around has had a path for a long time: the source is gone."""
+        assert flow.repair is not None
+        flow.repair.stop_timer()
+        del self.flows[flow.id]

@@ -1,0 +1,165 @@
+"""What one process knows about one flow: which links are active, its parent and path, what it has received."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from epicast.core.env import Timer
+from epicast.core.ids import FlowId, NodeId
+from epicast.core.message import Position
+from epicast.core.window import SeqWindow
+from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
+
+
+class Buffer:
+    """The most recent messages, bounded in number and bytes; the oldest go first."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_entries")
+
+    def __init__(self, messages_max: int, bytes_max: int) -> None:
+        self._entries: deque[tuple[int, Data]] = deque(maxlen=messages_max)
+        self._bytes_max = bytes_max
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, now_us: int, msg: Data) -> None:
+        entries = self._entries
+        if len(entries) == entries.maxlen:
+            self._bytes -= len(entries[0][1].payload)
+        entries.append((now_us, msg))
+        self._bytes += len(msg.payload)
+        while self._bytes > self._bytes_max:
+            self._bytes -= len(entries.popleft()[1].payload)
+
+    def since(self, us: int) -> list[Data]:
+        return [msg for received_us, msg in self._entries if received_us >= us]
+
+    def within(self, ranges: Iterable[tuple[NodeId, int, int]]) -> list[Data]:
+        wanted = list(ranges)
+        return [m for _, m in self._entries if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)]
+
+
+class Repair:
+    """A search for a parent: first among neighbours known to be attached (soft), then anyone (hard)."""
+
+    __slots__ = ("asked", "delay_us", "hard", "initial", "since_us", "taint", "timer", "tried")
+
+    def __init__(self, since_us: int, delay_us: int, *, initial: bool) -> None:
+        self.since_us = since_us
+        self.delay_us = delay_us  # until the next attempt
+        self.initial = initial  # never had a parent: not a repair to be counted
+        self.taint: dict[NodeId, None] = {}  # failed or fresh: nobody whose path runs through them will do
+        self.tried: dict[NodeId, None] = {}
+        self.asked: NodeId | None = None  # the candidate whose answer we await
+        self.timer: Timer | None = None
+        self.hard = False
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class FlowState:
+    __slots__ = (
+        "behind",
+        "buffer",
+        "denied",
+        "downstream",
+        "first_id",
+        "helper",
+        "id",
+        "in_active",
+        "known",
+        "mid_stream",
+        "out_active",
+        "parent",
+        "parent_path",
+        "path",
+        "pruned_us",
+        "repair",
+        "repairs",
+        "rivals",
+        "root",
+        "siblings",
+        "past_asks",
+        "starved_since_us",
+        "suspect",
+        "switch",
+        "switch_us",
+        "unsteady_since_us",
+        "waiting",
+        "windows",
+    )
+
+    def __init__(self, flow: FlowId, me: NodeId, neighbours: Iterable[NodeId], buffer: Buffer) -> None:
+        self.id = flow
+        self.root = flow[0]
+        self.in_active: dict[NodeId, None] = dict.fromkeys(neighbours)  # may send us payload
+        self.out_active: dict[NodeId, None] = dict(self.in_active)  # we send them payload
+        self.parent: NodeId | None = None
+        self.parent_path: tuple[NodeId, ...] = ()
+        self.path: tuple[NodeId, ...] = (me,) if self.root == me else ()  # from the source to us; empty: no position
+        self.downstream: list[NodeId] | None = None  # cached: out_active without the parent
+        self.known: dict[NodeId, Position] = {}  # last told by each neighbour
+        self.windows: dict[NodeId, SeqWindow] = {}  # by publisher
+        self.buffer = buffer
+        self.siblings: frozenset[FlowId] = frozenset()
+        self.first_id: tuple[NodeId, int] | None = None  # the message with which the tree emerged here
+        self.repairs = 0
+        self.repair: Repair | None = None
+        self.switch: NodeId | None = None  # a better parent that we asked, while we still have the old one
+        self.switch_us = 0
+        self.waiting: dict[NodeId, None] = {}  # asked us while we had no path: told as soon as we have one
+        self.rivals: dict[NodeId, None] = {}  # were faster than the parent, once
+        self.pruned_us: dict[NodeId, int] = {}  # when we last sent a Deactivate
+        self.behind = False  # a neighbour has told of messages that we lack
+        self.suspect: dict[NodeId, int] = {}  # up to which number we lacked at the last look, by publisher
+        self.denied: dict[NodeId, int] = {}  # neighbours that could not send again what we lack, and their first number
+        self.helper: NodeId | None = None  # whom we asked last
+        self.unsteady_since_us = -1  # since when the parent has had no path of its own
+        self.starved_since_us = -1  # since when others have had messages that the parent has not
+        self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
+        self.past_asks = 0
+
+    def targets(self) -> list[NodeId]:
+        """Whom to forward to: everyone active but the parent."""
+        if self.downstream is None:
+            self.downstream = [peer for peer in self.out_active if peer != self.parent]
+        return self.downstream
+
+    def add_out(self, peer: NodeId) -> None:
+        self.out_active[peer] = None
+        self.downstream = None
+
+    def discard_out(self, peer: NodeId) -> None:
+        if peer in self.out_active:
+            del self.out_active[peer]
+            self.downstream = None
+
+    def forget(self, peer: NodeId) -> None:
+        """The peer is no neighbour any more. The parent and a pending request are the caller's business."""
+        self.discard_out(peer)
+        for table in (self.in_active, self.known, self.waiting, self.rivals, self.pruned_us, self.denied):
+            table.pop(peer, None)  # type: ignore[attr-defined]
+
+    def window(self, source: NodeId, seq: int, cap: int) -> SeqWindow:
+        """The window of a publisher, made when it is met."""
+        window = self.windows.get(source)
+        if window is None:
+            begins = seq & FIRST_IN_STREAM == 0
+            window = SeqWindow(seq, cap, provisional=not begins)
+            self.windows[source] = window
+            self.mid_stream = self.mid_stream or not begins
+        return window
+
+    def progress(self) -> tuple[tuple[NodeId, int], ...]:
+        return tuple((source, window.last) for source, window in self.windows.items())
+
+    def position(self) -> Position:
+        # A process that searches a parent softly keeps its path, and its children, but is not to be adopted.
+        pending = self.repair is not None or self.switch is not None
+        return Position(self.id, self.path, self.progress(), pending)

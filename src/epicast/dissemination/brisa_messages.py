@@ -1,0 +1,99 @@
+"""The messages and settings of BRISA; see `brisa.py` for how they are used."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from epicast.core.config import Config, PositiveDuration
+from epicast.core.ids import NodeId
+from epicast.core.message import LIST_LENGTH_MAX, Count, Hops, Message, Path, Payload, Peers, Position, Topic
+
+Flow = tuple[NodeId, int]
+
+# Flags of Data
+UPWARD = 1  # published by a process that is not the flow's source: crosses tree edges both ways, says nothing of paths
+BOOTSTRAP = 2  # builds the tree and is not delivered
+RECOVERED = 4  # answers a Recover: says nothing about which links are active
+
+# A source numbers the messages of each flow it publishes on from (stream << STREAM_SHIFT), so that a (source, seq) pair
+# is unique and the numbers of one flow have no holes.
+STREAM_SHIFT = 40
+FIRST_IN_STREAM = (1 << STREAM_SHIFT) - 1  # mask: zero for the first message of a stream
+
+
+class TreeMessage(Message):
+    layer: ClassVar[str] = "dissemination"
+
+
+class Data(TreeMessage, tag=50):
+    """A published event. `path` runs from the flow's source to the sender."""
+
+    flow: Flow
+    source: NodeId
+    seq: Count
+    hops: Hops
+    path: Path
+    flags: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    topic: Topic
+    payload: Payload
+
+
+class Deactivate(TreeMessage, tag=51):
+    """Stop sending me this flow. `mutual`: and I have stopped sending it to you."""
+
+    flow: Flow
+    mutual: bool = False
+
+
+class Activate(TreeMessage, tag=52):
+    """Send me this flow, and say where you stand. `fresh`: I have forgotten my own position (hard repair); `taint`
+    names the processes that are known to have failed or to be fresh."""
+
+    flow: Flow
+    fresh: bool = False
+    taint: Peers = ()
+
+
+class Whereabouts(TreeMessage, tag=53):
+    """Answers Activate, greets a new neighbour, and tells children that their parent moved."""
+
+    position: Position
+
+
+class Recover(TreeMessage, tag=54):
+    """Send again what I miss: ranges of (source, first, last); or, for one who is new, all that came within `age_us`;
+    `anything`: even from one who was not there for all of that time."""
+
+    flow: Flow
+    ranges: Annotated[tuple[tuple[NodeId, Count, Count], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
+    age_us: Count = 0
+    anything: bool = False
+
+
+class Baseline(TreeMessage, tag=55):
+    """The lowest number of each source that I can give you."""
+
+    flow: Flow
+    firsts: Annotated[tuple[tuple[NodeId, Count], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
+
+
+class BrisaConfig(Config):
+    strategy: Literal["first-come", "delay-aware"] = "first-come"  # the documents' default
+    symmetric: bool = True  # symmetric deactivation, with first-come only
+    reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a known tree whose root is so near; 0: never
+    buffer_messages: Annotated[int, msgspec.Meta(ge=1)] = 512  # our guess: 100 s at the documents' 5 messages a second
+    buffer_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 24
+    recover_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 256  # messages sent again for one request
+    flows_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # at the cap messages of further flows are dropped
+    sources_max: Annotated[int, msgspec.Meta(ge=1)] = 256  # publishers on one flow; further ones are dropped
+    positions_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32  # told on one keep-alive; more flows take turns
+    path_max: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 256  # a longer path is taken for a cycle
+    watch_us: PositiveDuration = 1_000_000  # our guess: one keep-alive
+    confirm_us: PositiveDuration = 1_000_000  # our guess: how long a candidate may take to answer
+    patience_us: PositiveDuration = 4_000_000  # our guess: a parent may be an orphan, or lag, for so long
+    hard_retry_us: PositiveDuration = 1_000_000  # our guess; doubles with every attempt
+    hard_retry_max_us: PositiveDuration = 16_000_000  # our guess
+    forget_us: PositiveDuration = 600_000_000  # our guess: a flow without parent or news for so long is over
+    prune_again_us: PositiveDuration = 500_000  # our guess: a Deactivate unheeded for so long was lost

@@ -1,0 +1,193 @@
+"""BRISA, part 1: messages that were missed are asked for again, from whoever still has them.
+
+A gap is nothing unusual: it closes by itself when the parent recovers and forwards. So nothing is asked for unless it
+lacked at two looks in a row, a watch period apart. What no neighbour has any more is given up, and said so in the trace;
+it is never skipped silently.
+"""
+
+from __future__ import annotations
+
+from epicast.core.env import Env
+from epicast.core.ids import FlowId, NodeId
+from epicast.core.message import Position
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver, Membership
+from epicast.dissemination.brisa_flow import Buffer, FlowState
+from epicast.dissemination.brisa_messages import (
+    RECOVERED,
+    UPWARD,
+    Activate,
+    Baseline,
+    BrisaConfig,
+    Data,
+    Recover,
+)
+
+RANGES_MAX = 64
+PAST_ASKS_MAX = 20
+
+
+class Recovery:
+    def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
+        self.env, self.config, self.members, self.deliver = env, config, members, deliver
+        self.flows: dict[FlowId, FlowState] = {}
+        self.neighbours: dict[NodeId, None] = {}
+        self.started_us = env.now_us()
+        self.left = False
+
+    # Asking
+
+    def ask_for_past(self, flow: FlowState, peer: NodeId) -> None:
+        """We are new to this flow: whatever was published since we came up has reached others no longer ago than that.
+        Only who has been there for as long can speak for all of it; after many tries anyone will do."""
+        flow.past_asks += 1
+        self.env.send(peer, Recover(flow.id, (), self._uptime_us(), flow.past_asks > PAST_ASKS_MAX))
+
+    def _uptime_us(self) -> int:
+        return max(1, self.env.now_us() - self.started_us)
+
+    def ask_for_missing(self, flow: FlowState, peer: NodeId, up_to: dict[NodeId, int]) -> bool:
+        ranges: list[tuple[NodeId, int, int]] = []
+        for source, last in up_to.items():
+            window = flow.windows.get(source)
+            if window is not None:
+                ranges += [(source, a, b) for a, b in window.missing(last, RANGES_MAX - len(ranges))]
+        if ranges:
+            self.env.send(peer, Recover(flow.id, tuple(ranges)))
+        return bool(ranges)
+
+    def look_for_gaps(self, flow: FlowState) -> None:
+        """Once a watch period: ask for what lacked the last time and still does."""
+        if flow.mid_stream:
+            ahead = [peer for peer, position in flow.known.items() if position.progress]
+            if ahead:  # whom we asked first is as new as we are, or the answer was lost
+                self.ask_for_past(flow, self._one(ahead))
+        overdue = {s: last for s, last in flow.suspect.items() if flow.windows[s].next <= last}
+        flow.suspect = self._lacking(flow)
+        flow.behind = bool(flow.suspect)
+        if not overdue:
+            flow.denied.clear()
+            flow.starved_since_us = -1
+            return
+        self._watch_starvation(flow, overdue)
+        helper = self._who_has(flow, overdue)
+        if helper is None:
+            self._give_up(flow, overdue)
+        elif self.ask_for_missing(flow, helper, overdue) and helper == flow.parent:
+            # The parent has what we lack, yet did not send it: perhaps it believes that we do not want it (E-B2).
+            self.env.send(helper, Activate(flow.id))
+
+    def _watch_starvation(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
+        """Others have what we lack; since when has the parent not?"""
+        position = flow.known.get(flow.parent) if flow.parent is not None else None
+        if position is None or self._can_help(flow, position, overdue):
+            flow.starved_since_us = -1
+        elif flow.starved_since_us < 0:
+            flow.starved_since_us = self.env.now_us()
+
+    def _lacking(self, flow: FlowState) -> dict[NodeId, int]:
+        """Up to which number of each publisher somebody is known to have more than we do."""
+        most: dict[NodeId, int] = {}
+        for position in flow.known.values():
+            for source, last in position.progress:
+                if source != self.env.me and last > most.get(source, -1):
+                    most[source] = last
+        for source, last in most.items():
+            if source not in flow.windows and len(flow.windows) < self.config.sources_max:
+                flow.window(source, last, self.config.buffer_messages)
+        return {
+            source: max(last, flow.windows[source].last)
+            for source, last in most.items()
+            if source in flow.windows and flow.windows[source].next <= max(last, flow.windows[source].last)
+        }
+
+    def _who_has(self, flow: FlowState, overdue: dict[NodeId, int]) -> NodeId | None:
+        """The parent if it can help, else any neighbour that has gone further than we have; another one each time."""
+        able = [peer for peer, position in flow.known.items() if self._can_help(flow, position, overdue)]
+        able = [peer for peer in able if peer not in flow.denied]
+        if flow.parent in able and flow.helper != flow.parent:
+            flow.helper = flow.parent
+        else:
+            others = [peer for peer in able if peer != flow.helper] or able
+            flow.helper = self._one(others) if others else None
+        return flow.helper
+
+    def _can_help(self, flow: FlowState, position: Position, overdue: dict[NodeId, int]) -> bool:
+        return any(s in overdue and last >= flow.windows[s].next for s, last in position.progress)
+
+    def _give_up(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
+        """Everyone who might help was asked and has it no more."""
+        if not flow.denied:
+            return  # nobody can help now; somebody may later
+        flow.denied.clear()
+        for source in overdue:
+            window = flow.windows[source]
+            lost = window.skip_hole()
+            if lost:
+                self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{lost} lost")
+
+    # Answering
+
+    def on_recover(self, sender: NodeId, msg: Recover) -> None:
+        flow = self.flows.get(msg.flow)
+        if flow is None or sender not in self.neighbours:
+            return
+        found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges)
+        if firsts:
+            self.env.send(sender, Baseline(flow.id, tuple(firsts.items())))
+        for data in found[: self.config.recover_max]:
+            flags = data.flags | RECOVERED
+            path = () if flags & UPWARD else flow.path
+            hops = data.hops + 1
+            self.env.send(sender, Data(flow.id, data.source, data.seq, hops, path, flags, data.topic, data.payload))
+
+    def _past(self, flow: FlowState, msg: Recover) -> tuple[list[Data], dict[NodeId, int]]:
+        """What came lately, and with which number each publisher begins in it. We cannot speak for a time before our
+        own, nor while we are catching up ourselves."""
+        can_speak = not flow.mid_stream and (flow.root == self.env.me or msg.age_us <= self._uptime_us())
+        if not can_speak and not msg.anything:
+            return [], {}
+        found = flow.buffer.since(self.env.now_us() - msg.age_us)
+        # What we lack ourselves may be owed to the asker as well: it begins there.
+        firsts = {source: window.next for source, window in flow.windows.items()}
+        for data in found:
+            firsts[data.source] = min(firsts.get(data.source, data.seq), data.seq)
+        return found, firsts
+
+    def _ranges(
+        self, flow: FlowState, ranges: tuple[tuple[NodeId, int, int], ...]
+    ) -> tuple[list[Data], dict[NodeId, int]]:
+        """What we have of it, and where we begin if the start of a range has left our buffer. What we lack ourselves
+        we may still get: it is not denied."""
+        found = flow.buffer.within(ranges)
+        firsts: dict[NodeId, int] = {}
+        for source, first, last in ranges:
+            window = flow.windows.get(source)
+            if window is not None and first in window and source not in firsts:
+                lowest = min((d.seq for d in found if d.source == source), default=last + 1)
+                if lowest > first:
+                    firsts[source] = lowest
+        return found, firsts
+
+    def on_baseline(self, sender: NodeId, msg: Baseline) -> None:
+        flow = self.flows.get(msg.flow)
+        if flow is None:
+            return
+        for source, first in msg.firsts:
+            if source == self.env.me:
+                continue
+            known = source in flow.windows or len(flow.windows) < self.config.sources_max
+            if not known:
+                continue
+            window = flow.window(source, first, self.config.buffer_messages)
+            if window.provisional:
+                window.settle(first)
+            elif window.next < first:
+                flow.denied[sender] = first
+        flow.mid_stream = any(window.provisional for window in flow.windows.values())
+
+    def _one(self, peers: list[NodeId]) -> NodeId:
+        return peers[int(self.env.rng.random() * len(peers))]
+
+    def buffer(self) -> Buffer:
+        return Buffer(self.config.buffer_messages, self.config.buffer_bytes)

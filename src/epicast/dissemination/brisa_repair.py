@@ -1,0 +1,284 @@
+"""BRISA, part 2: how a process that lost its parent finds another one without closing a cycle.
+
+*Soft repair* asks one neighbour that is known to be attached, and adopts it when it confirms. *Hard repair*, when no
+neighbour will do, forgets the own position and asks everybody; children learn of it, because the request comes from their
+parent, and repair in turn.
+
+Which neighbours will do (E-B5): their path must not run through us, nor through a process that is known to have failed or
+to be fresh (the taint set), and they must not be looking for a parent themselves; that is checked again when they confirm.
+Two processes orphaned by *different* failures can still adopt into each other's subtree. So whoever moves tells its
+children at once, and a process that finds itself in its parent's path, by data, by such an announcement or by a
+keep-alive, lets the parent go (E-B4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from epicast.core.ids import NOBODY, NodeId, precedes
+from epicast.core.message import Position
+from epicast.core.records import Kind
+from epicast.dissemination.brisa_flow import FlowState, Repair
+from epicast.dissemination.brisa_messages import Activate, Deactivate, Whereabouts
+from epicast.dissemination.brisa_recovery import Recovery
+
+
+class TreeRepair(Recovery):
+    # Choosing
+
+    def eligible(self, flow: FlowState, peer: NodeId) -> bool:
+        position = flow.known.get(peer)
+        if position is None or not position.path or position.pending or peer not in self.neighbours:
+            return False
+        taint = flow.repair.taint if flow.repair is not None else {}
+        return self._safe_path(position.path) and not any(node in taint for node in position.path)
+
+    def _safe_path(self, path: tuple[NodeId, ...]) -> bool:
+        return self.env.me not in path and len(path) < self.config.path_max
+
+    def _best(self, flow: FlowState, candidates: list[NodeId]) -> NodeId:
+        """First-come: the nearest to the source, since it would most likely have been first. Delay-aware: the nearest
+        to us."""
+        if self.config.strategy == "delay-aware":
+            return min(candidates, key=lambda peer: (self.rtt(peer), peer))
+        return min(candidates, key=lambda peer: (len(flow.known[peer].path), self.rtt(peer), peer))
+
+    def rtt(self, peer: NodeId) -> float:
+        rtt_us = self.members.rtt_us(peer)
+        return float("inf") if rtt_us is None else rtt_us
+
+    # Losing a parent
+
+    def lose_parent(self, flow: FlowState, taint: Iterable[NodeId]) -> None:
+        flow.parent, flow.parent_path, flow.downstream = None, (), None
+        flow.unsteady_since_us = flow.starved_since_us = -1
+        flow.switch = None
+        self.env.record(Kind.PARENT, NOBODY, flow.root)
+        self.start_repair(flow, taint)
+
+    def leave_parent(self, flow: FlowState, taint: Iterable[NodeId]) -> None:
+        """The parent is there, but no good."""
+        parent = flow.parent
+        assert parent is not None
+        flow.in_active.pop(parent, None)
+        self.env.send(parent, Deactivate(flow.id))
+        self.lose_parent(flow, taint)
+
+    # Searching
+
+    def start_repair(self, flow: FlowState, taint: Iterable[NodeId] = (), *, initial: bool = False) -> None:
+        if flow.root == self.env.me or flow.parent is not None or self.left:
+            return
+        if flow.repair is None:
+            flow.repair = Repair(self.env.now_us(), self.config.hard_retry_us, initial=initial)
+        for node in taint:
+            # Every path begins at the source: tainting it would leave no candidate at all.
+            if node != flow.root:
+                flow.repair.taint[node] = None
+        if flow.repair.asked is None:
+            self._try_next(flow)
+
+    def _try_next(self, flow: FlowState) -> None:
+        repair = flow.repair
+        assert repair is not None
+        repair.stop_timer()
+        candidates = [p for p in self.neighbours if p not in repair.tried and self.eligible(flow, p)]
+        if candidates:
+            self._ask(flow, repair, self._best(flow, candidates))
+        elif repair.initial and not repair.hard:
+            # Never attached, and nothing to forget: wait to hear of a neighbour with a path, or for data.
+            repair.asked = None
+            self._retry_later(flow, repair)
+        else:
+            self._repair_hard(flow, repair)
+
+    def _ask(self, flow: FlowState, repair: Repair, peer: NodeId) -> None:
+        repair.asked = peer
+        repair.tried[peer] = None
+        flow.in_active[peer] = None
+        self.env.send(peer, Activate(flow.id))
+        repair.timer = self.env.after(self.config.confirm_us, self._on_no_confirmation, flow, repair)
+
+    def _on_no_confirmation(self, flow: FlowState, repair: Repair) -> None:
+        if flow.repair is repair:
+            repair.asked = None
+            self._try_next(flow)
+
+    def _repair_hard(self, flow: FlowState, repair: Repair) -> None:
+        repair.asked = None
+        repair.hard = True
+        flow.path = ()
+        for peer in self.neighbours:
+            flow.in_active[peer] = None
+        taint = (*repair.taint, self.env.me)
+        self.env.send_many(list(self.neighbours), Activate(flow.id, True, taint))
+        self._retry_later(flow, repair)
+
+    def _retry_later(self, flow: FlowState, repair: Repair) -> None:
+        """Ever less often; at once when a neighbour tells of a path or sends data."""
+        repair.timer = self.env.after(repair.delay_us, self._on_retry, flow, repair)
+        repair.delay_us = min(2 * repair.delay_us, self.config.hard_retry_max_us)
+
+    def _on_retry(self, flow: FlowState, repair: Repair) -> None:
+        if flow.repair is repair:
+            # Positions have been refreshed since: what was tainted may have found another way.
+            repair.taint.clear()
+            repair.tried.clear()
+            self.members.widen()
+            self._try_next(flow)
+
+    def consider(self, flow: FlowState, peer: NodeId) -> None:
+        """News of a neighbour's position, while we have no parent."""
+        repair = flow.repair
+        if repair is None:
+            self.start_repair(flow, initial=not flow.path)
+        elif repair.asked is None and self.eligible(flow, peer):
+            repair.tried.pop(peer, None)
+            repair.stop_timer()
+            self._ask(flow, repair, peer)
+
+    # Finding
+
+    def adopt(self, flow: FlowState, peer: NodeId) -> None:
+        """The peer is our parent from now on; its position is known and will do."""
+        repair, moved = flow.repair, bool(flow.path)
+        if repair is not None:
+            repair.stop_timer()
+            flow.repair = None
+            moved = True
+            if not repair.initial:
+                flow.repairs += 1
+                self.env.record(Kind.REPAIR, peer, flow.root, detail="hard" if repair.hard else "soft")
+        flow.parent, flow.switch, flow.downstream = peer, None, None
+        flow.unsteady_since_us = flow.starved_since_us = -1
+        flow.in_active[peer] = None
+        flow.pruned_us.pop(peer, None)
+        flow.rivals.pop(peer, None)
+        self._take_path(flow, flow.known[peer].path)
+        self.env.record(Kind.PARENT, peer, flow.root)
+        if moved:
+            self._announce(flow)
+
+    def _take_path(self, flow: FlowState, parent_path: tuple[NodeId, ...]) -> None:
+        flow.parent_path = parent_path
+        flow.path = (*parent_path, self.env.me)
+
+    def _announce(self, flow: FlowState) -> None:
+        """Tell those below us, and those who asked while we had no path."""
+        told = [*flow.targets(), *(peer for peer in flow.waiting if peer not in flow.out_active)]
+        flow.waiting.clear()
+        if told:
+            self.env.send_many(told, Whereabouts(flow.position()))
+
+    def parent_moved(self, flow: FlowState, path: tuple[NodeId, ...]) -> None:
+        """The parent's path is another one now."""
+        if not path:
+            self.leave_parent(flow, (flow.parent,) if flow.parent is not None else ())
+        elif not self._safe_path(path):
+            self.leave_parent(flow, ())  # a cycle (E-B4)
+        else:
+            self._take_path(flow, path)
+            self._announce(flow)
+
+    # Messages
+
+    def on_activate(self, sender: NodeId, msg: Activate) -> None:
+        flow = self.meet(msg.flow)
+        if flow is None or sender not in self.neighbours:
+            return
+        flow.add_out(sender)
+        flow.pruned_us.pop(sender, None)
+        if flow.switch == sender and precedes(sender, self.env.me):
+            flow.switch = None  # both want each other as parent: the one with the lower id may
+        if msg.fresh:
+            self._hear_fresh(flow, sender, msg.taint)
+        if not flow.path or flow.repair is not None:
+            flow.waiting[sender] = None
+        self.env.send(sender, Whereabouts(flow.position()))
+
+    def _hear_fresh(self, flow: FlowState, sender: NodeId, taint: tuple[NodeId, ...]) -> None:
+        flow.known[sender] = Position(flow.id, (), flow.known[sender].progress if sender in flow.known else ())
+        if sender == flow.parent:
+            self.lose_parent(flow, (*taint, sender))
+        elif flow.repair is not None:
+            for node in (*taint, sender):
+                if node not in (flow.root, self.env.me):
+                    flow.repair.taint[node] = None
+
+    def on_whereabouts(self, sender: NodeId, msg: Whereabouts) -> None:
+        if sender in self.neighbours:
+            flow = self.meet(msg.position.flow)
+            if flow is not None:
+                self.hear_position(flow, sender, msg.position, answer=True)
+
+    def hear_position(self, flow: FlowState, sender: NodeId, position: Position, *, answer: bool = False) -> None:
+        flow.known[sender] = position
+        if sender == flow.parent:
+            self._hear_parent(flow, position)
+        elif flow.switch == sender and answer:
+            self._end_switch(flow, sender)
+        elif flow.repair is not None and flow.repair.asked == sender:
+            if answer:
+                self._hear_answer(flow, flow.repair, sender)
+        elif flow.parent is None and flow.root != self.env.me:
+            self.consider(flow, sender)
+
+    def _hear_parent(self, flow: FlowState, position: Position) -> None:
+        steady = bool(position.path) and not position.pending
+        if steady:
+            flow.unsteady_since_us = -1
+        elif flow.unsteady_since_us < 0:
+            flow.unsteady_since_us = self.env.now_us()
+        if position.path != flow.parent_path:
+            self.parent_moved(flow, position.path)
+
+    def _hear_answer(self, flow: FlowState, repair: Repair, sender: NodeId) -> None:
+        repair.asked = None
+        if self.eligible(flow, sender):
+            self.adopt(flow, sender)
+            self.catch_up(flow, sender)
+        else:
+            self._try_next(flow)
+
+    def catch_up(self, flow: FlowState, parent: NodeId) -> None:
+        """Ask the new parent for what was missed."""
+        if flow.mid_stream or not flow.windows:
+            self.ask_for_past(flow, parent)
+        self.ask_for_missing(flow, parent, dict(flow.known[parent].progress))
+
+    # A better parent (delay-aware)
+
+    def start_switch(self, flow: FlowState, peer: NodeId) -> None:
+        flow.switch, flow.switch_us = peer, self.env.now_us()
+        flow.in_active[peer] = None
+        self.env.send(peer, Activate(flow.id))
+
+    def _end_switch(self, flow: FlowState, peer: NodeId) -> None:
+        flow.switch = None
+        old = flow.parent
+        if old is None or not self.eligible(flow, peer):
+            return
+        self.adopt(flow, peer)
+        self.prune(flow, old)
+
+    def prune(self, flow: FlowState, peer: NodeId, *, mutual: bool = False) -> None:
+        """Stop the peer from sending us this flow. What is under way may still come; only if it goes on for long was
+        the request lost."""
+        now = self.env.now_us()
+        flow.in_active.pop(peer, None)
+        flow.rivals.pop(peer, None)
+        if mutual:
+            flow.discard_out(peer)
+        if now - flow.pruned_us.get(peer, -self.config.prune_again_us) >= self.config.prune_again_us:
+            flow.pruned_us[peer] = now
+            self.env.send(peer, Deactivate(flow.id, mutual))
+
+    def meet(self, flow_id: tuple[NodeId, int]) -> FlowState | None:
+        """The record of a flow, made when it is met; None at the cap."""
+        flow = self.flows.get(flow_id)
+        if flow is None:
+            if len(self.flows) >= self.config.flows_max:
+                self.env.record(Kind.NONSENSE, detail="too many flows")
+                return None
+            flow = self.flows[flow_id] = FlowState(flow_id, self.env.me, self.neighbours, self.buffer())
+        return flow

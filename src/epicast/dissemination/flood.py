@@ -1,0 +1,100 @@
+"""Flooding, infect and die: forward a message to all other neighbours when it comes for the first time.
+
+On a static connected overlay of N processes and E links that costs 2E - (N - 1) transmissions a message, of which
+2E - 2(N - 1) are duplicates. Obeys E-B3: never back to the process that it came from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from epicast.core.config import Config
+from epicast.core.env import Env
+from epicast.core.ids import NodeId
+from epicast.core.message import Count, Hops, Message, Payload, Position, Topic
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver, Membership
+from epicast.core.window import SeqWindow
+
+_NONSENSE = int(Kind.NONSENSE)
+
+
+class Gossip(Message, tag=40):
+    """A published event on its way; `hops` counts the links crossed when it arrives."""
+
+    layer: ClassVar[str] = "dissemination"
+    source: NodeId
+    seq: Count
+    hops: Hops
+    topic: Topic
+    payload: Payload
+
+
+class FloodConfig(Config):
+    sources_max: Annotated[int, msgspec.Meta(ge=1)] = 65_536  # our guess; at the cap unknown sources are dropped
+    ahead_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # numbers kept above a hole, for each source
+
+
+class Flood:
+    """What is forwarded once, and which numbers of each source were seen."""
+
+    __slots__ = ("config", "deliver", "env", "members", "seen", "seq")
+
+    handles: ClassVar[tuple[type[Message], ...]] = (Gossip,)
+
+    def __init__(self, env: Env, config: FloodConfig, members: Membership, deliver: Deliver) -> None:
+        self.env, self.config, self.members, self.deliver = env, config, members, deliver
+        self.seen: dict[NodeId, SeqWindow] = {}
+        self.seq = 0
+
+    def start(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def broadcast(self, topic: str, payload: bytes) -> tuple[NodeId, int]:
+        me, seq = self.env.me, self.seq
+        self.seq += 1
+        event = Gossip(me, seq, 0, topic, payload)
+        self.deliver(event, me)
+        self.env.send_many(self.members.peers(), Gossip(me, seq, 1, topic, payload))
+        return me, seq
+
+    def on_gossip(self, sender: NodeId, msg: Gossip) -> bool:
+        source, seq = msg.source, msg.seq
+        window = self.seen.get(source)
+        if window is None:
+            window = self._meet(source, seq)
+            if window is None:
+                return True
+        if not window.add(seq):
+            return True
+        self.deliver(msg, sender)
+        peers = [peer for peer in self.members.peers() if peer != sender]
+        self.env.send_many(peers, Gossip(source, seq, msg.hops + 1, msg.topic, msg.payload))
+        return False
+
+    def _meet(self, source: NodeId, seq: int) -> SeqWindow | None:
+        if source == self.env.me:
+            return None
+        if len(self.seen) >= self.config.sources_max:
+            self.env.record(_NONSENSE, source=source, seq=seq, detail="too many sources")
+            return None
+        # Numbers below the first one seen may still be on their way over slower paths.
+        window = self.seen[source] = SeqWindow(seq, self.config.ahead_max, provisional=seq > 0)
+        return window
+
+    # Flooding keeps no state about neighbours.
+
+    def neighbour_up(self, peer: NodeId) -> None: ...
+
+    def neighbour_down(self, peer: NodeId, gone: bool) -> None: ...
+
+    def positions(self) -> tuple[Position, ...]:
+        return ()
+
+    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None: ...
+
+    def uses(self, peer: NodeId) -> bool:
+        return False

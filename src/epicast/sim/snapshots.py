@@ -1,0 +1,62 @@
+"""Pictures of the overlays of a world: who knows whom, and who is whose parent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epicast.core.ids import FlowId
+from epicast.sim.tree import TreeShape, shape
+from epicast.stacks.node import Node
+
+if TYPE_CHECKING:
+    from epicast.trace.tables import Snapshot
+
+Parents = dict[FlowId, dict[int, int | None]]
+
+
+def views(now_us: int, nodes: Mapping[int, Node]) -> Snapshot:
+    """The neighbours of every process, with the measured round trips."""
+    edges = [
+        (node, peer, -1 if (rtt_us := part.membership.rtt_us(peer)) is None else rtt_us)
+        for node, part in nodes.items()
+        for peer in part.membership.peers()
+    ]
+    return _snapshot(now_us, "active", "", edges)
+
+
+def trees(now_us: int, nodes: Mapping[int, Node]) -> list[Snapshot]:
+    """From child to parent, of each flow; nothing where the stack makes no trees."""
+    return [
+        _snapshot(now_us, "tree", f"{source}/{number}", ((node, up, -1) for node, up in parents.items() if up is not None))
+        for (source, number), parents in sorted(parents_of(nodes).items())
+    ]
+
+
+def first_tree(nodes: Mapping[int, Node]) -> TreeShape | None:
+    """The shape of the first flow's tree, in which every process should be."""
+    flows = parents_of(nodes)
+    if not flows:
+        return None
+    flow = min(flows)
+    assert isinstance(flow[0], int)
+    return shape(flow[0], {node: flows[flow].get(node) for node in nodes})
+
+
+def parents_of(nodes: Mapping[int, Node]) -> Parents:
+    """By flow, then by process: None for one that knows the flow and has no parent in it."""
+    flows: Parents = {}
+    for node, part in nodes.items():
+        tell = getattr(part.dissemination, "parents", None)
+        for flow, parent in (tell() if tell is not None else {}).items():
+            flows.setdefault(flow, {})[node] = parent
+    return flows
+
+
+def _snapshot(now_us: int, overlay: str, flow: str, edges: Iterable[tuple[object, object, int]]) -> Snapshot:
+    from epicast.trace.tables import Snapshot
+
+    columns = np.array(list(edges), np.int64).reshape(-1, 3)
+    return Snapshot(now_us, overlay, flow, columns[:, 0], columns[:, 1], columns[:, 2])

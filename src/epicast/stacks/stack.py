@@ -1,0 +1,100 @@
+"""A stack as data: which protocol plays each role, and its settings.
+
+    name = "brisa"
+    summary = "trees that emerge from a HyParView overlay"
+    [membership]
+    protocol = "hyparview"
+    active_size = 4
+    [dissemination]
+    protocol = "brisa"
+
+Named stacks are the TOML files in `named/`; a user's own file or table works the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from epicast.core.config import Config
+from epicast.core.errors import ConfigError
+
+# role -> protocol -> module, class, config class. Imported when used, so that listing stacks stays quick.
+PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
+    "membership": {
+        "static": ("epicast.membership.static", "Static", "StaticConfig"),
+        "hyparview": ("epicast.membership.hyparview", "HyParView", "HyParViewConfig"),
+    },
+    "dissemination": {
+        "flood": ("epicast.dissemination.flood", "Flood", "FloodConfig"),
+        "brisa": ("epicast.dissemination.brisa", "Brisa", "BrisaConfig"),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    """One layer of a stack: a protocol's class and its validated settings."""
+
+    protocol: str
+    make: Callable[..., Any]
+    config: Config
+
+
+@dataclass(frozen=True)
+class Stack:
+    name: str
+    summary: str
+    membership: Role
+    dissemination: Role
+    source: Mapping[str, Any] = field(default_factory=dict, compare=False)  # the table that it was loaded from
+
+
+def names() -> list[str]:
+    folder = files("epicast.stacks").joinpath("named")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def summaries() -> dict[str, str]:
+    """The named stacks with one line each."""
+    return {name: str(_named_table(name)["summary"]) for name in names()}
+
+
+def load(name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Stack:
+    """A named stack, with some settings of its roles replaced."""
+    return from_table(_named_table(name), overrides)
+
+
+def from_table(table: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Stack:
+    known = {"name", "summary", *PROTOCOLS}
+    for key in [*table, *(overrides or {})]:
+        if key not in known:
+            raise ConfigError(f"stack.{key}: unknown key; known keys: {', '.join(sorted(known))}")
+    merged = {role: {**table.get(role, {}), **(overrides or {}).get(role, {})} for role in PROTOCOLS}
+    name = str(table.get("name", "custom"))
+    roles = {role: _role(role, merged[role]) for role in PROTOCOLS}
+    source = {"name": name, "summary": str(table.get("summary", "")), **merged}
+    return Stack(name, source["summary"], roles["membership"], roles["dissemination"], source)
+
+
+def _named_table(name: str) -> dict[str, Any]:
+    if name not in names():
+        raise ConfigError(f"unknown stack {name!r}; known stacks: {', '.join(names())}")
+    text = files("epicast.stacks").joinpath("named", f"{name}.toml").read_text(encoding="utf-8")
+    return {"name": name, **tomllib.loads(text)}
+
+
+def _role(role: str, table: Mapping[str, Any]) -> Role:
+    protocols = PROTOCOLS[role]
+    protocol = table.get("protocol")
+    if protocol not in protocols:
+        raise ConfigError(f"stack.{role}.protocol: expected one of {', '.join(protocols)}, got {protocol!r}")
+    module_name, class_name, config_name = protocols[protocol]
+    module = import_module(module_name)
+    settings = {key: value for key, value in table.items() if key != "protocol"}
+    config = getattr(module, config_name).load(settings, f"stack.{role}")
+    return Role(protocol, getattr(module, class_name), config)
