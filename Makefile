@@ -44,7 +44,7 @@ clean: ## remove the environment, what was built and all caches
 	@rm -f src/epicast/sim/_engine.*.so src/epicast/sim/_engine.c
 
 $(INSTALLED): requirements/lock.txt pyproject.toml setup.py $(wildcard src/epicast/sim/*.pyx)
-	@if ! $(PY) -m pip --version >/dev/null 2>&1; then \
+	@if ! $(PY) -c 'import sys, pip; sys.exit(sys.prefix == sys.base_prefix)' >/dev/null 2>&1; then \
 		$(find_python); \
 		echo "Making $(VENV) with $$("$$python" --version); a minute or so, this once."; \
 		"$$python" -m venv --clear $(VENV); \

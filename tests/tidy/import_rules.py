@@ -166,10 +166,11 @@ def unseeded_numpy(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Uses of numpy's one global generator: `np.random.shuffle(...)`, `from numpy.random import shuffle`."""
     rule = "numpy's global generator is not seeded by the run: draw from a Generator"
     for node in ast.walk(tree):
-        names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
-            names = [alias.name for alias in node.names]
+            line, names = node.lineno, {alias.name for alias in node.names}
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
-            names = [node.attr]
-        if not SEEDED_NUMPY.issuperset(names):
-            yield node.lineno, rule
+            line, names = node.lineno, {node.attr}
+        else:
+            continue
+        if names - SEEDED_NUMPY:
+            yield line, rule

@@ -36,20 +36,21 @@ def wrong_with(words: tuple[str, ...]) -> str | None:
     """Why the command line would refuse `epicast words...`: judged by the help of the command, which is not run."""
     path: tuple[str, ...] = ()
     for word in words:
-        if not re.fullmatch(r"[a-z][a-z-]*", word) or not is_command(help_of(path), word):
+        commands = commands_listed(help_of(path) or "")
+        if word.startswith("-") or not commands:
             break
+        if word not in commands:
+            return f"no such command: {word}"
         path = (*path, word)
-    text = help_of(path)
-    if text is None or (not path and words and not words[0].startswith("-")):
-        return "no such command"
-    unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in options(text)]
+    known = options(help_of(path) or "")
+    unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
     return f"no such option: {unknown[0]}" if unknown else None
 
 
-def is_command(help_text: str | None, word: str) -> bool:
-    """Do the commands that a help lists include this one?"""
-    listed = (help_text or "").partition("Commands")[2]
-    return re.search(rf"^[\s│|]*{re.escape(word)}\b", listed, re.MULTILINE) is not None
+def commands_listed(help_text: str) -> list[str]:
+    """The commands that a help offers, none for a command that has no further ones."""
+    listed = re.split(r"^\W*Commands\b.*$", help_text, maxsplit=1, flags=re.MULTILINE)
+    return re.findall(r"^[│|]? {1,2}([a-z][a-z-]*)\b", listed[1], re.MULTILINE) if len(listed) == 2 else []
 
 
 def options(help_text: str) -> set[str]:
@@ -77,7 +78,7 @@ def test_an_unknown_command_or_option_is_refused() -> None:
     if find_spec("epicast.cli.main") is None:
         pytest.skip("there is no command line yet")
     assert wrong_with(("--help",)) is None
-    assert wrong_with(("no-such-command",)) == "no such command"
+    assert wrong_with(("no-such-command",)) == "no such command: no-such-command"
     assert wrong_with(("--no-such-option",)) == "no such option: --no-such-option"
 
 
@@ -110,10 +111,15 @@ make = 1
     ]
 
 
-def test_help_text_is_understood() -> None:
-    text = "Usage: epicast\n Options\n --seed  INTEGER\nCommands:\n│ sim   Run a simulation.  │\n"
-    assert is_command(text, "sim")
-    assert not is_command(text, "si")
-    assert not is_command(text, "Run")
-    assert not is_command(text, "seed")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Usage: epicast\n\nOptions:\n  --seed N\n\nCommands:\n  sim    Run one\n         or two.\n  bench  Measure.\n",
+        "╭─ Options ─╮\n│ --seed    │\n╰───────────╯\n╭─ Commands ─────╮\n│ sim    Run one.│\n│ bench  Measure.│\n",
+    ],
+    ids=["plain", "boxed"],
+)
+def test_help_text_is_understood(text: str) -> None:
+    assert commands_listed(text) == ["sim", "bench"]
     assert options(text) == {"--seed", "--help"}
+    assert commands_listed("Usage: epicast sim\n\nOptions:\n  --seed INTEGER  Commands are repeated.\n") == []

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -37,6 +37,7 @@ def parse_duration_us(text: str) -> int | None:
     return round(float(match[1]) * _UNITS_US[match[2]])
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))  # subclasses are frozen too
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all settings. Override `check` for rules between fields."""
 

@@ -6,7 +6,7 @@ The simulator passes messages by reference (nothing can change them), live nodes
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol, dataclass_transform
 
 import msgspec
 
@@ -26,6 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Hops = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))  # subclasses are frozen too
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The base of every message. A subclass gives a `tag`, unique in the whole project, and its `layer`."""
 

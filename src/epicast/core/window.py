@@ -64,6 +64,8 @@ class SeqWindow:
             self.ahead.update((seq, None) for seq in self.before if seq >= first)
             self.first = self.next = first
             self._absorb()
+            while len(self.ahead) > self.cap:
+                self.skip_hole()
         self.before = None
 
     def skip_hole(self) -> int:

@@ -84,7 +84,9 @@ class FlowState:
         "repairs",
         "rivals",
         "root",
+        "root_asks",
         "siblings",
+        "past_asked_us",
         "past_asks",
         "starved_since_us",
         "suspect",
@@ -124,6 +126,8 @@ class FlowState:
         self.starved_since_us = -1  # since when others have had messages that the parent has not
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
+        self.past_asked_us = 0
+        self.root_asks = 0
 
     def targets(self) -> list[NodeId]:
         """Whom to forward to: everyone active but the parent."""

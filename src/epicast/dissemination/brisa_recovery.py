@@ -14,6 +14,7 @@ from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
 from epicast.dissemination.brisa_flow import Buffer, FlowState
 from epicast.dissemination.brisa_messages import (
+    FIRST_IN_STREAM,
     RECOVERED,
     UPWARD,
     Activate,
@@ -25,6 +26,7 @@ from epicast.dissemination.brisa_messages import (
 
 RANGES_MAX = 64
 PAST_ASKS_MAX = 20
+ROOT_ASKS_MAX = 3
 
 
 class Recovery:
@@ -41,7 +43,10 @@ class Recovery:
         """We are new to this flow: whatever was published since we came up has reached others no longer ago than that.
         Only who has been there for as long can speak for all of it; after many tries anyone will do."""
         flow.past_asks += 1
-        self.env.send(peer, Recover(flow.id, (), self._uptime_us(), flow.past_asks > PAST_ASKS_MAX))
+        flow.past_asked_us = self.env.now_us()
+        # The request takes a while to get there, and what it asks for recedes meanwhile.
+        age_us = self._uptime_us() + self.config.confirm_us
+        self.env.send(peer, Recover(flow.id, (), age_us, flow.past_asks > PAST_ASKS_MAX))
 
     def _uptime_us(self) -> int:
         return max(1, self.env.now_us() - self.started_us)
@@ -67,6 +72,7 @@ class Recovery:
         flow.behind = bool(flow.suspect)
         if not overdue:
             flow.denied.clear()
+            flow.root_asks = 0
             flow.starved_since_us = -1
             return
         self._watch_starvation(flow, overdue)
@@ -116,10 +122,15 @@ class Recovery:
         return any(s in overdue and last >= flow.windows[s].next for s, last in position.progress)
 
     def _give_up(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
-        """Everyone who might help was asked and has it no more."""
+        """All neighbours who might help were asked and have it no more: the last resort is the source itself."""
         if not flow.denied:
             return  # nobody can help now; somebody may later
+        if flow.root not in flow.denied and flow.root_asks < ROOT_ASKS_MAX:
+            flow.root_asks += 1
+            self.ask_for_missing(flow, flow.root, overdue)
+            return
         flow.denied.clear()
+        flow.root_asks = 0
         for source in overdue:
             window = flow.windows[source]
             lost = window.skip_hole()
@@ -130,7 +141,7 @@ class Recovery:
 
     def on_recover(self, sender: NodeId, msg: Recover) -> None:
         flow = self.flows.get(msg.flow)
-        if flow is None or sender not in self.neighbours:
+        if flow is None or (sender not in self.neighbours and flow.root != self.env.me):
             return
         found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges)
         if firsts:
@@ -143,9 +154,10 @@ class Recovery:
 
     def _past(self, flow: FlowState, msg: Recover) -> tuple[list[Data], dict[NodeId, int]]:
         """What came lately, and with which number each publisher begins in it. We cannot speak for a time before our
-        own, nor while we are catching up ourselves."""
-        can_speak = not flow.mid_stream and (flow.root == self.env.me or msg.age_us <= self._uptime_us())
-        if not can_speak and not msg.anything:
+        own, unless we have the stream from its start, nor while we are catching up ourselves."""
+        from_the_start = all(window.first & FIRST_IN_STREAM == 0 for window in flow.windows.values())
+        can_speak = from_the_start or msg.age_us - self.config.confirm_us <= self._uptime_us()
+        if (flow.mid_stream or not can_speak) and not msg.anything:
             return [], {}
         found = flow.buffer.since(self.env.now_us() - msg.age_us)
         # What we lack ourselves may be owed to the asker as well: it begins there.
@@ -173,6 +185,8 @@ class Recovery:
         flow = self.flows.get(msg.flow)
         if flow is None:
             return
+        if flow.mid_stream and self.env.now_us() - flow.past_asked_us > self.config.confirm_us:
+            return  # the request was so late that it may have missed something; it is repeated
         for source, first in msg.firsts:
             if source == self.env.me:
                 continue

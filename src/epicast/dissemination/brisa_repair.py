@@ -30,8 +30,11 @@ class TreeRepair(Recovery):
         position = flow.known.get(peer)
         if position is None or not position.path or position.pending or peer not in self.neighbours:
             return False
+        path = position.path
+        if path[0] != flow.root or path[-1] != peer:
+            return False  # nonsense; obeying it, a source could get a parent
         taint = flow.repair.taint if flow.repair is not None else {}
-        return self._safe_path(position.path) and not any(node in taint for node in position.path)
+        return self._safe_path(path) and not any(node in taint for node in path)
 
     def _safe_path(self, path: tuple[NodeId, ...]) -> bool:
         return self.env.me not in path and len(path) < self.config.path_max

@@ -81,6 +81,7 @@ class HyParView:
         self.pulses: dict[NodeId, Pulse] = {}  # of the active view
         self.asked: dict[NodeId, Timer] = {}  # requests that wait for a reply; at most active_size_max
         self.refused: dict[NodeId, None] = {}  # since the last shuffle; members of the passive view
+        self.joining: NodeId | None = None  # whom we asked to let us in, until somebody does
         self.probed: NodeId | None = None  # a passive peer that we shuffle with, until it answers
         self.size_max = config.active_size_max
         self._keep_alive = Periodic(env, config.keep_alive_us, self._on_keep_alive_due)
@@ -121,10 +122,12 @@ class HyParView:
     # Joining
 
     def _join(self) -> None:
-        """Ask a contact, or anyone we ever knew; while nobody answers, the time-out brings us back here."""
+        """Ask a contact, or anyone we ever knew; while nobody answers, the time-out brings us back here. Processes that
+        join through us meanwhile do not connect us to anything: only an answer ends it."""
         candidates = [peer for peer in (*self.contacts, *self.lost) if peer not in self.asked]
         if candidates:
-            self._ask(self._one(candidates), Join())
+            self.joining = self._one(candidates)
+            self._ask(self.joining, Join())
 
     def on_join(self, sender: NodeId, msg: Join) -> None:
         if self._left:
@@ -172,9 +175,7 @@ class HyParView:
     def on_neighbour_reply(self, sender: NodeId, msg: NeighbourReply) -> None:
         if self._left:
             return
-        timer = self.asked.pop(sender, None)
-        if timer is not None:
-            timer.cancel()
+        timer = self._answered(sender)
         for peer in msg.sample[: self.config.passive_size]:
             self._add_passive(peer)
         if not msg.accepted:
@@ -203,10 +204,20 @@ class HyParView:
         self.asked[peer] = self.env.after(self.config.reply_timeout_us, self._on_no_reply, peer)
         self.env.send(peer, request)
 
+    def _answered(self, peer: NodeId) -> Timer | None:
+        timer = self.asked.pop(peer, None)
+        if timer is not None:
+            timer.cancel()
+        if peer == self.joining:
+            self.joining = None
+        return timer
+
     def _on_no_reply(self, peer: NodeId) -> None:
         self.asked.pop(peer, None)
         self.passive.discard(peer)
         self._remember_lost(peer)
+        if peer == self.joining:
+            self._join()
         self._fill()
 
     def _fill(self) -> None:
@@ -254,11 +265,12 @@ class HyParView:
             self._add_passive(peer)
         self.listener.neighbour_down(peer, gone)
 
-    def _add_passive(self, peer: NodeId) -> None:
+    def _add_passive(self, peer: NodeId, spare: list[NodeId] | None = None) -> None:
+        """In a full view it takes the place of one of the `spare`, or of anyone."""
         if peer == self.env.me or peer in self.active or peer in self.passive:
             return
         if len(self.passive) >= self.config.passive_size:
-            self._forget(self.passive.pick(self.env.rng))
+            self._forget(spare.pop() if spare else self.passive.pick(self.env.rng))
         self.passive.add(peer)
 
     def _forget(self, peer: NodeId) -> None:
@@ -267,6 +279,8 @@ class HyParView:
 
     def _remember_lost(self, peer: NodeId) -> None:
         self.refused.pop(peer, None)
+        if peer in self.active or peer in self.lost:
+            return
         if len(self.lost) >= self.config.lost_size:
             self.lost.discard(self.lost.pick(self.env.rng))
         self.lost.add(peer)
@@ -279,7 +293,7 @@ class HyParView:
         self._probe_passive()
         self._fill()
         if self.env.rng.random() < self.config.refresh:
-            self.widen()
+            self._ask_far(Priority.LOW)
         self._send_shuffle()
 
     def _send_shuffle(self) -> None:
@@ -288,15 +302,14 @@ class HyParView:
             self.env.send(peer, Shuffle(self.env.me, self.config.shuffle_walk_length, self._shuffle_sample()))
 
     def widen(self) -> None:
+        self._ask_far(Priority.HIGH)
+
+    def _ask_far(self, priority: Priority) -> None:
         """One more link, to somebody from farther away than our neighbours' neighbours: for an overlay that fell apart
         into islands, each content with itself."""
         candidates = [p for p in self.passive if p not in self.asked and p not in self.refused]
-        if self._left or not candidates:
-            return
-        if len(self.active) >= self.size_max:
-            unused = [peer for peer in self.active if not self.listener.uses(peer)]
-            self._evict(self._one(unused or self.active.items))
-        self._ask(self._one(candidates), Neighbour(Priority.LOW))
+        if candidates and not self._left:
+            self._ask(self._one(candidates), Neighbour(priority))
 
     def _shuffle_sample(self) -> tuple[NodeId, ...]:
         active = self.active.sample(self.env.rng, self.config.shuffle_active)
@@ -327,9 +340,7 @@ class HyParView:
         """Take in what the other side sent; in a full view it replaces first what the other side now has."""
         spare = list(given_away)
         for peer in sample[: self.config.passive_size]:
-            if peer not in self.passive and len(self.passive) >= self.config.passive_size and spare:
-                self._forget(spare.pop())
-            self._add_passive(peer)
+            self._add_passive(peer, spare)
 
     def _probe_lost(self) -> None:
         """Ask a peer that we gave up whether it is there again; its answer is a `ShuffleReply`."""
@@ -353,6 +364,7 @@ class HyParView:
     def _found(self, peer: NodeId) -> None:
         """A peer given up for dead answers: it may be our only bridge across a healed partition."""
         self.lost.discard(peer)
+        self._add_passive(peer)
         if peer not in self.active and peer not in self.asked and len(self.active) < self.size_max:
             self._ask(peer, Neighbour(Priority.LOW))
 
@@ -405,9 +417,7 @@ class HyParView:
         if self._left:
             self.env.send(sender, Disconnect(leaving=True))
             return
-        timer = self.asked.pop(sender, None)
-        if timer is not None:  # its acceptance is still on its way
-            timer.cancel()
+        timer = self._answered(sender)  # if we asked it, its acceptance is still on its way
         if timer is not None or len(self.active) < self.config.active_size:
             self._add(sender)
         else:

@@ -3,25 +3,45 @@
 
 What differs is only where things are kept.
 
-- Messages in flight: C structs in *chunks*, a list of chunks per tick of arrival, the ticks near the present in a ring.
-  What lies beyond the ring waits in a heap, and moves in before anything can be posted behind it.
-- Timers: a heap of (due, number, place), the objects themselves in a Python list so that the collector sees them.
-- The last arrival on each link: an open-addressed table.
-- The trace: C rows and descriptions, turned into the columns of a batch in one pass.
+- Messages in flight are C structs, see `_flights.pxd`; the last arrival on each link is in `_link_table.pxd`.
+- Timers: a heap of their due times, with the objects in a Python list so that the collector sees them.
+- Handlers are found by the address of the message's type and called without building a tuple.
+- The trace is an array of rows and one of descriptions, turned into the columns of a batch in one pass.
 
-Counted references held by C memory: the messages in flight, released when they are delivered or with the engine.
-Borrowed ones: in `TypeRow`, kept alive by `_table` and `_known`.
+Most of the time of a large run goes into waiting for memory: the nodes do not fit in the caches. So before the messages of
+a chunk are delivered, what their handlers are about to touch is asked for (`_look_ahead`). That changes no result.
 """
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
+
+from epicast.sim._flights cimport (
+    CHUNK,
+    Bucket,
+    Chunk,
+    Flight,
+    Flights,
+    close_flights,
+    discard,
+    empty,
+    next_tick,
+    oldest_info,
+    open_flights,
+    post,
+    spare_first,
+    take,
+)
+from epicast.sim._heap cimport Entry, Heap, heap_pop, heap_push, more
+from epicast.sim._link_table cimport LINKS, NO_LINK, Link, LinkTable, find_link, open_links, put_link, remove_link
+
+from types import MemberDescriptorType
 
 import numpy as np
 
@@ -34,22 +54,24 @@ from epicast.wire.codec import HEADER_BYTES, encode
 
 cdef extern from *:
     """
-    #define EPICAST_TYPE(value) ((PyObject *) Py_TYPE(value))
+    #include "structmember.h"
     #if defined(__GNUC__) || defined(__clang__)
-    #define EPICAST_PREFETCH(address) __builtin_prefetch(address)
-    #define EPICAST_LOWEST_BIT(word) __builtin_ctzll(word)
+    #define epicast_prefetch(address) __builtin_prefetch(address)
     #else
-    #define EPICAST_PREFETCH(address) ((void) (address))
-    static int EPICAST_LOWEST_BIT(unsigned long long word) {
-        int bit = 0;
-        while (!(word >> bit & 1)) bit++;
-        return bit;
-    }
+    #define epicast_prefetch(address) ((void) (address))
     #endif
+    #define epicast_type(value) ((PyObject *) Py_TYPE(value))
+    #define epicast_table(dict) ((char *) ((PyDictObject *) (dict))->ma_keys)
     """
-    void prefetch "EPICAST_PREFETCH" (const void *address) noexcept nogil
-    PyObject *type_of "EPICAST_TYPE" (PyObject *value) noexcept
-    int lowest_bit "EPICAST_LOWEST_BIT" (uint64_t word) noexcept nogil
+    void prefetch "epicast_prefetch" (const void *address) noexcept
+    PyObject *type_of "epicast_type" (PyObject *value) noexcept
+    char *table_of "epicast_table" (PyObject *dictionary) noexcept
+    const int T_OBJECT_EX
+    ctypedef struct PyMemberDef:
+        int type
+        Py_ssize_t offset
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef *d_member
 
 
 cdef extern from "Python.h":
@@ -61,6 +83,7 @@ cdef extern from "Python.h":
     object PyObject_CallNoArgs(object fn)
     object PyObject_CallObject(object fn, object args)
     int PyObject_IsTrue(PyObject *value) except -1
+    bint PyDict_CheckExact(PyObject *value)
 
 
 cdef enum:
@@ -68,12 +91,10 @@ cdef enum:
     _UP = 1
     _PAUSED = 2
     NOBODY = -1
-    CHUNK = 32  # messages; a power of two
-    RING = 1 << 13  # ticks: 0.8 s of 100 us; a power of two
-    TYPES = 1 << 6  # places for message types to begin with; a power of two
-    LINKS = 1 << 8  # places for links to begin with; a power of two
     KINDS = 32  # as in core.records
-    FLUSH = 1 << 16  # rows
+    TYPES = 1 << 6  # places for message types to begin with; a power of two
+    SLOTS = 8  # of an object, as far as we look ahead
+    FLUSH = 1 << 16
 
 DOWN, UP, PAUSED = _DOWN, _UP, _PAUSED
 NEVER_US = 1 << 62
@@ -88,44 +109,16 @@ cdef object _encode_into = encode.__self__.encode_into  # the codec's own encode
 cdef int64_t _header_bytes = HEADER_BYTES
 
 
-# What is kept in C
-
-cdef struct Flight:  # a message on its way
-    int32_t dst
-    int32_t src
-    PyObject *msg
-    int64_t info
-
-cdef struct Chunk:
-    Chunk *next
-    Flight flights[CHUNK]
-
-cdef struct Bucket:  # what arrives at one tick, in the order of sending
-    Chunk *first
-    Chunk *last
-    int64_t count
-
-cdef struct Entry:  # of a heap
-    int64_t key
-    int64_t seq
-    int64_t place
-
-cdef struct Heap:
-    Entry *entries
-    Py_ssize_t count
-    Py_ssize_t room
-
-cdef struct LinkRow:
-    uint64_t ends  # from << 32 | to
-    int64_t tick  # of the last arrival; NO_LINK: the place is free
-
-cdef enum:
-    NO_LINK = -1
+cdef struct Layout:  # where the objects of one class keep their attributes
+    PyObject *type
+    int count
+    Py_ssize_t offsets[SLOTS]
 
 cdef struct TypeRow:  # of messages
     PyObject *type
     PyObject *nodes  # the parts that handle it, by node; NULL if nothing does
     PyObject *handle
+    int slot
     int64_t messages
     int64_t bytes
     bint sent
@@ -153,113 +146,18 @@ cdef struct Info:  # a description, see capture.py
     int32_t flags
 
 
-cdef void *more(void *memory, Py_ssize_t *room, Py_ssize_t wanted, size_t each) except NULL:
-    """At least `wanted` places of `each` bytes."""
-    cdef Py_ssize_t larger = max(wanted, 2 * room[0], 16)
-    cdef void *got = realloc(memory, larger * each)
-    if got == NULL:
-        raise MemoryError()
-    room[0] = larger
-    return got
-
-
-cdef inline bint before(Entry *a, Entry *b) noexcept:
-    return a.key < b.key or (a.key == b.key and a.seq < b.seq)
-
-
-cdef int heap_push(Heap *heap, int64_t key, int64_t seq, int64_t place) except -1:
-    if heap.count == heap.room:
-        heap.entries = <Entry *> more(heap.entries, &heap.room, heap.count + 1, sizeof(Entry))
-    cdef Entry entry = Entry(key, seq, place)
-    cdef Entry *entries = heap.entries
-    cdef Py_ssize_t at = heap.count, parent
-    heap.count += 1
-    while at:
-        parent = (at - 1) >> 2
-        if not before(&entry, &entries[parent]):
-            break
-        entries[at] = entries[parent]
-        at = parent
-    entries[at] = entry
-    return 0
-
-
-cdef Entry heap_pop(Heap *heap) noexcept:
-    cdef Entry *entries = heap.entries
-    cdef Entry lowest = entries[0]
-    heap.count -= 1
-    cdef Entry moved = entries[heap.count]
-    cdef Py_ssize_t count = heap.count, at = 0, child, best, end
-    while True:
-        child = 4 * at + 1
-        if child >= count:
-            break
-        best = child
-        end = min(child + 4, count)
-        child += 1
-        while child < end:
-            if before(&entries[child], &entries[best]):
-                best = child
-            child += 1
-        if not before(&entries[best], &moved):
-            break
-        entries[at] = entries[best]
-        at = best
-    entries[at] = moved
-    return lowest
-
-
-cdef inline uint64_t ends_of(int src, int dst) noexcept:
-    return <uint64_t> <uint32_t> src << 32 | <uint32_t> dst
-
-
-cdef inline uint64_t home_of(uint64_t ends) noexcept:
-    return ends * <uint64_t> 0x9E3779B97F4A7C15 >> 32
-
-
-cdef inline LinkRow *find_link(LinkRow *links, uint64_t mask, uint64_t ends) noexcept:
-    """The row of the link, or the free one where it would be."""
-    cdef uint64_t at = home_of(ends) & mask
-    while links[at].tick != NO_LINK and links[at].ends != ends:
-        at = (at + 1) & mask
-    return &links[at]
-
-
-cdef LinkRow *new_links(uint64_t count) except NULL:
-    cdef LinkRow *links = <LinkRow *> malloc(count * sizeof(LinkRow))
-    cdef uint64_t at
-    if links == NULL:
-        raise MemoryError()
-    for at in range(count):
-        links[at].tick = NO_LINK
-    return links
-
-
-cdef TypeRow *free_type(TypeRow *types, Py_ssize_t room, PyObject *kind) noexcept:
-    cdef Py_ssize_t at = (<uintptr_t> kind >> 4) & (room - 1)
-    while types[at].type != NULL:
-        at = (at + 1) & (room - 1)
-    return &types[at]
-
-
-cdef void *data(array) except NULL:
-    """Where the elements of a numpy array are."""
-    cdef uintptr_t address = array.__array_interface__["data"][0]
-    return <void *> address
-
-
 @cython.final
 @cython.freelist(1024)
 cdef class Timer:
     cdef readonly int node
     cdef public object fn
-    cdef public object args
+    cdef readonly tuple args
 
     def __init__(self, int node, fn, tuple args):
         self.node, self.fn, self.args = node, fn, args
 
     def cancel(self):
-        # The entry stays in its list until it is due: cancelling is one assignment.
+        # The entry stays in its heap until it is due: cancelling is one assignment.
         self.fn = None
 
 
@@ -269,22 +167,23 @@ cdef class Engine:
 
     compiled = True
 
-    cdef readonly int64_t tick_us
-    cdef readonly object rng
+    cdef public int64_t tick_us
+    cdef public object rng  # shared by all protocols: the order of events is fixed, so their draws are too
     cdef public int64_t now
     cdef public int64_t events
-    cdef readonly list parts
+    cdef readonly list parts  # by slot, then by node id; None: cannot receive
     cdef readonly bytearray state
-    cdef dict _table
+    cdef list _ids  # the one int object of each node
     cdef dict _sent
     cdef int64_t _counts[KINDS]
-    cdef list _ids  # the one int object of each node
-    cdef list _known  # types of messages
+    # What is known of message types; `_keep` holds what the rows borrow
     cdef TypeRow *_types
-    cdef Py_ssize_t _types_room
+    cdef Py_ssize_t _types_room, _types_count
+    cdef Layout *_layouts  # by slot
+    cdef dict _keep
     # The network, as the fast path sees it
-    cdef public bint plain
-    cdef public bint over_links
+    cdef public bint plain  # False: every message goes through `route`
+    cdef public bint over_links  # False: datagrams, each on its own
     cdef public object route
     cdef public object undeliverable
     cdef public object on_link
@@ -294,29 +193,18 @@ cdef class Engine:
     cdef int64_t *_draws
     cdef Py_ssize_t _draws_room, _draws_count, _drawn
     # The queues
-    cdef Bucket *_ring
-    cdef uint64_t *_busy  # a bit per tick of the ring that has messages
-    cdef int64_t _base  # the ring holds the ticks from here on
-    cdef int64_t _next  # the first tick with messages in the ring
-    cdef int64_t _in_ring
-    cdef Chunk *_spare
-    cdef Heap _far
-    cdef Flight *_far_flights  # by place; free places are chained through `info`
-    cdef Py_ssize_t _far_room, _far_used
-    cdef int64_t _far_free
+    cdef Flights _flights
+    cdef LinkTable _links
     cdef Heap _timers
-    cdef list _armed  # the Timer of each place
-    cdef list _places  # the free ones
-    cdef int64_t _seq
-    cdef LinkRow *_links
-    cdef uint64_t _links_mask
-    cdef uint64_t _links_count
+    cdef int64_t _timers_set
+    cdef list _armed  # the Timer of each place in the heap
+    cdef list _free_places
     # The trace
     cdef public object level
     cdef public bint full
     cdef public int first_kept
     cdef object _describer
-    cdef dict _codes
+    cdef dict _codes  # of the describer's names
     cdef public object sink
     cdef Row *_rows
     cdef Py_ssize_t _rows_room, _rows_count
@@ -326,59 +214,38 @@ cdef class Engine:
     cdef bytearray _buffer
 
     def __cinit__(self):
-        self._ring = <Bucket *> calloc(RING, sizeof(Bucket))
-        self._busy = <uint64_t *> calloc(RING // 64, sizeof(uint64_t))
+        open_flights(&self._flights)
+        open_links(&self._links, LINKS)
         self._types = <TypeRow *> calloc(TYPES, sizeof(TypeRow))
+        if self._types == NULL:
+            raise MemoryError
         self._types_room = TYPES
-        self._links = new_links(LINKS)
-        self._links_mask = LINKS - 1
-        self._next, self._far_free = NEVER, -1
-        if self._ring == NULL or self._busy == NULL or self._types == NULL:
-            raise MemoryError()
 
     def __init__(self, int64_t tick_us, rng, level=Level.OFF):
         self.tick_us = tick_us
         self.rng = rng
-        self.parts = []
-        self.state = bytearray()
-        self._table = {}
-        self._sent = {}
-        self._ids = []
-        self._known = []
-        self._armed = []
-        self._places = []
-        self._buffer = bytearray(256)
+        self.parts, self.state, self._ids = [], bytearray(), []
+        self._sent, self._keep = {}, {}
         self.plain = self.over_links = True
         self.route = self.undeliverable = _no_route
         self.on_link = self.on_unlink = _no_link
         self.overslept = _no_timer
         self._chunk = _no_delays
+        self._armed, self._free_places = [], []
         self.level = level
         self.full = level == Level.FULL
         self.first_kept = FIRST_KEPT[level]
         self.describer = Describer()
         self.sink = _no_sink
+        self._buffer = bytearray(256)
 
     def __dealloc__(self):
-        cdef Py_ssize_t at
-        cdef Chunk *chunk
-        if self._ring != NULL:
-            for at in range(RING):
-                self._discard(&self._ring[at], 0)
-        for at in range(self._far.count):
-            Py_DECREF(<object> self._far_flights[self._far.entries[at].place].msg)
-        while self._spare != NULL:
-            chunk = self._spare
-            self._spare = chunk.next
-            free(chunk)
-        free(self._ring)
-        free(self._busy)
-        free(self._types)
-        free(self._links)
-        free(self._draws)
-        free(self._far.entries)
-        free(self._far_flights)
+        close_flights(&self._flights)
+        free(self._links.links)
         free(self._timers.entries)
+        free(self._types)
+        free(self._layouts)
+        free(self._draws)
         free(self._rows)
         free(self._infos)
 
@@ -386,16 +253,21 @@ cdef class Engine:
 
     def use_handlers(self, dict table):
         """Which slot of a node's parts handles a message, and with which function."""
-        slots = 1 + max(slot for slot, _ in table.values())
-        self.parts = [[None] * len(self.state) for _ in range(slots)]
-        self._table = {message: (self.parts[slot], handle) for message, (slot, handle) in table.items()}
         cdef TypeRow *row
-        for message in self._known:
+        cdef Py_ssize_t at
+        slots = 1 + max(slot for slot, _ in table.values())
+        free(self._layouts)
+        self._layouts = <Layout *> calloc(slots, sizeof(Layout))
+        if self._layouts == NULL:
+            raise MemoryError
+        self._keep[id(table)] = table, self.parts
+        self.parts = [[None] * len(self.state) for _ in range(slots)]
+        for at in range(self._types_room):
+            self._types[at].nodes = self._types[at].handle = NULL
+        for message, (slot, handle) in table.items():
             row = self._type_row(<PyObject *> message)
-            row.nodes = row.handle = NULL
-        for message, (nodes, handle) in self._table.items():
-            row = self._type_row(<PyObject *> message)
-            row.nodes, row.handle = <PyObject *> nodes, <PyObject *> handle
+            nodes = self.parts[slot]
+            row.nodes, row.handle, row.slot = <PyObject *> nodes, <PyObject *> handle, slot
 
     def add_node(self):
         for slot in self.parts:
@@ -412,14 +284,16 @@ cdef class Engine:
         self._chunk = chunk
         self._draws_count = self._drawn = 0
 
-    def draw(self):
-        return self._draw()
-
     def set_state(self, int node, int state, parts=()):
         """Up, with its parts; or paused or down, when nothing may reach them."""
+        cdef Py_ssize_t at
+        self._state_of(node)
         self.state[node] = state
-        for at, slot in enumerate(self.parts):
-            (<list> slot)[node] = parts[at] if state == _UP else None
+        for at in range(len(self.parts)):
+            part = parts[at] if state == _UP else None
+            (<list> self.parts[at])[node] = part
+            if part is not None and type_of(<PyObject *> part) != self._layouts[at].type:
+                self._lay_out(&self._layouts[at], type(part))
 
     @property
     def counts(self):
@@ -427,58 +301,69 @@ cdef class Engine:
 
     @property
     def sent(self):
+        """Messages and bytes, by type."""
         cdef TypeRow *row
         for message, tally in self._sent.items():
             row = self._type_row(<PyObject *> message)
             tally[0], tally[1] = row.messages, row.bytes
         return self._sent
 
+    cdef int _lay_out(self, Layout *layout, kind) except -1:
+        """The attributes in `__slots__`, as far as there is room for them."""
+        cdef PyMemberDef *member
+        layout.type, layout.count = <PyObject *> kind, 0
+        self._keep[kind] = None
+        for base in kind.__mro__:
+            for value in vars(base).values():
+                if type(value) is MemberDescriptorType and layout.count < SLOTS:
+                    member = (<PyMemberDescrObject *> value).d_member
+                    if member.type == T_OBJECT_EX:
+                        layout.offsets[layout.count] = member.offset
+                        layout.count += 1
+        return 0
+
+    cdef TypeRow *_type_row(self, PyObject *kind) except NULL:
+        cdef Py_ssize_t at = (<uintptr_t> kind >> 4) & (self._types_room - 1)
+        while self._types[at].type != kind:
+            if self._types[at].type == NULL:
+                return self._add_type(kind)
+            at = (at + 1) & (self._types_room - 1)
+        return &self._types[at]
+
+    cdef TypeRow *_add_type(self, PyObject *kind) except NULL:
+        cdef TypeRow *row
+        if 2 * self._types_count >= self._types_room:
+            self._more_types()
+        row = free_row(self._types, self._types_room, kind)
+        row.type = kind
+        self._types_count += 1
+        self._keep[<object> kind] = None
+        return row
+
+    cdef int _more_types(self) except -1:
+        cdef Py_ssize_t at, room = 2 * self._types_room
+        cdef TypeRow *larger = <TypeRow *> calloc(room, sizeof(TypeRow))
+        if larger == NULL:
+            raise MemoryError
+        for at in range(self._types_room):
+            if self._types[at].type != NULL:
+                free_row(larger, room, self._types[at].type)[0] = self._types[at]
+        free(self._types)
+        self._types, self._types_room = larger, room
+        return 0
+
     # Links, as the fast path sees them
 
     def link_ready(self, int src, int dst, int64_t tick):
         """Messages between the two arrive no earlier than this tick and in order."""
-        cdef uint64_t ends = ends_of(src, dst)
-        if 3 * self._links_count > 2 * self._links_mask:
-            self._more_links()
-        cdef LinkRow *row = self._find_link(src, dst)
-        if row.tick == NO_LINK:
-            self._links_count += 1
-        row.ends, row.tick = ends, tick
+        put_link(&self._links, src, dst, tick)
 
     def link_gone(self, int src, int dst):
-        cdef LinkRow *links = self._links
-        cdef uint64_t mask = self._links_mask
-        cdef LinkRow *row = self._find_link(src, dst)
-        if row.tick == NO_LINK:
-            return
-        self._links_count -= 1
-        # Rows behind the gap move up if they are not at home there, so that no search stops too early.
-        cdef uint64_t gap = row - links, at = gap
-        while True:
-            at = (at + 1) & mask
-            if links[at].tick == NO_LINK:
-                break
-            if ((at - home_of(links[at].ends)) & mask) >= ((at - gap) & mask):
-                links[gap] = links[at]
-                gap = at
-        links[gap].tick = NO_LINK
+        remove_link(&self._links, src, dst)
 
     def link_tick(self, int src, int dst):
         """The tick of the last arrival over the link, or -1 if there is no usable link."""
-        return self._find_link(src, dst).tick
-
-    cdef inline LinkRow *_find_link(self, int src, int dst) noexcept:
-        return find_link(self._links, self._links_mask, ends_of(src, dst))
-
-    cdef int _more_links(self) except -1:
-        cdef uint64_t mask = 2 * self._links_mask + 1, at
-        cdef LinkRow *larger = new_links(mask + 1)
-        for at in range(self._links_mask + 1):
-            if self._links[at].tick != NO_LINK:
-                find_link(larger, mask, self._links[at].ends)[0] = self._links[at]
-        free(self._links)
-        self._links, self._links_mask = larger, mask
-        return 0
+        return find_link(&self._links, src, dst).tick
 
     # Sending
 
@@ -509,15 +394,14 @@ cdef class Engine:
         cdef int64_t info = self._prepare(msg, 1, &bytes_each)
         if self.full:
             self._write(_SEND, src, to, info)
-        self._launch(src, to, msg, bytes_each, info, self._first(), self.plain)
-        return 0
+        return self._launch(src, to, msg, bytes_each, info, self._first(), self.plain)
 
     cdef inline int64_t _first(self) noexcept:
-        """The tick that delays count from."""
+        """The first tick that is not over: delays count from it."""
         return (self.now + self.tick_us - 1) // self.tick_us
 
     cdef int64_t _prepare(self, msg, Py_ssize_t count, int64_t *bytes_each) except -1:
-        """Tallies a message and returns its description."""
+        """Tallies a message, and describes it for a full trace."""
         cdef int64_t size = self._size(msg)
         cdef TypeRow *row = self._type_row(type_of(<PyObject *> msg))
         if not row.sent:
@@ -535,23 +419,27 @@ cdef class Engine:
     cdef inline int _launch(
         self, int src, to, msg, int64_t bytes_each, int64_t info, int64_t first, bint plain
     ) except -1:
-        cdef int dst = to
+        cdef int dst
         cdef int64_t tick
-        cdef LinkRow *link
+        cdef Link *link
         if not plain:
             self.route(src, to, msg, bytes_each, info)
             return 0
+        dst = to
         if not self.over_links:
             tick = first + self._draw()
-        elif self._find_link(src, dst).tick == NO_LINK:
+        elif find_link(&self._links, src, dst).tick == NO_LINK:
             self.route(src, to, msg, bytes_each, info)
             return 0
         else:
             tick = first + self._draw()
-            link = self._find_link(src, dst)
+            link = find_link(&self._links, src, dst)
             tick = max(tick, link.tick)
             link.tick = tick
-        return self._post(src, dst, <PyObject *> msg, info, tick)
+        return post(&self._flights, first, tick, src, dst, <PyObject *> msg, info)
+
+    def draw(self):
+        return self._draw()
 
     cdef inline int64_t _draw(self) except? -1:
         if self._drawn == self._draws_count:
@@ -572,16 +460,16 @@ cdef class Engine:
         self._draws_count, self._drawn = count, 0
         return 0
 
-    # What is in flight
-
     def post(self, int src, int dst, msg, int64_t info, int64_t tick):
         """A message that the network has already routed arrives at this tick."""
-        self._post(src, dst, <PyObject *> msg, info, tick)
+        if tick * self.tick_us < self.now:
+            raise AssertionError("a message cannot arrive in the past")
+        post(&self._flights, self._first(), tick, src, dst, <PyObject *> msg, info)
 
     def unpost(self, wanted):
         """Take back what is in flight between certain processes: (src, dst, message, info)."""
-        cdef list taken = []
-        flights = iter(self._empty())
+        taken = []
+        flights = iter(empty(&self._flights))
         try:
             for tick, src, dst, msg, info in flights:
                 if wanted(src, dst):
@@ -589,150 +477,12 @@ cdef class Engine:
                 else:
                     self.post(src, dst, msg, info, tick)
         finally:
-            for tick, src, dst, msg, info in flights:  # `wanted` raised
+            for tick, src, dst, msg, info in flights:  # if `wanted` raised
                 self.post(src, dst, msg, info, tick)
         return taken
 
     def in_flight(self):
-        return self._in_ring + self._far.count
-
-    cdef inline int _post(self, int src, int dst, PyObject *msg, int64_t info, int64_t tick) except -1:
-        cdef int64_t place = tick & (RING - 1)
-        cdef Bucket *bucket
-        cdef Flight *flight
-        if <uint64_t> (tick - self._base) >= RING and not self._reach(tick):
-            self._post_far(src, dst, msg, info, tick)
-            return 0
-        bucket = &self._ring[place]
-        if bucket.count & (CHUNK - 1) == 0:
-            self._add_chunk(bucket)
-            if bucket.count == 0:
-                self._busy[place >> 6] |= <uint64_t> 1 << (place & 63)
-                self._next = min(self._next, tick)
-        flight = &bucket.last.flights[bucket.count & (CHUNK - 1)]
-        flight.dst, flight.src, flight.msg, flight.info = dst, src, msg, info
-        Py_INCREF(<object> msg)
-        bucket.count += 1
-        self._in_ring += 1
-        return 0
-
-    cdef int _add_chunk(self, Bucket *bucket) except -1:
-        cdef Chunk *chunk = self._spare
-        if chunk != NULL:
-            self._spare = chunk.next
-        else:
-            chunk = <Chunk *> malloc(sizeof(Chunk))
-            if chunk == NULL:
-                raise MemoryError()
-        chunk.next = NULL
-        if bucket.count:
-            bucket.last.next = chunk
-        else:
-            bucket.first = chunk
-        bucket.last = chunk
-        return 0
-
-    cdef int _post_far(self, int src, int dst, PyObject *msg, int64_t info, int64_t tick) except -1:
-        if tick < self._base:
-            raise AssertionError("a message cannot arrive in the past")
-        cdef int64_t place = self._far_free
-        if place >= 0:
-            self._far_free = self._far_flights[place].info
-        else:
-            if self._far_used == self._far_room:
-                self._far_flights = <Flight *> more(
-                    self._far_flights, &self._far_room, self._far_used + 1, sizeof(Flight)
-                )
-            place = self._far_used
-            self._far_used += 1
-        self._far_flights[place] = Flight(dst, src, msg, info)
-        heap_push(&self._far, tick, self._seq, place)
-        self._seq += 1
-        Py_INCREF(<object> msg)
-        return 0
-
-    cdef bint _reach(self, int64_t tick) except -1:
-        """Turn the ring to the present, or to the next arrival if that is due. True if the tick now lies in it."""
-        cdef int64_t base = min(self.now // self.tick_us, self._next)
-        if self._far.count:
-            base = min(base, self._far.entries[0].key)
-        if base > self._base:
-            self._turn(base)
-        return <uint64_t> (tick - self._base) < RING
-
-    cdef int _turn(self, int64_t base) except -1:
-        """The ring begins at this tick. Nothing that it held may lie before."""
-        cdef int64_t tick, place
-        cdef Flight flight
-        self._base = base
-        while self._far.count and self._far.entries[0].key - base < RING:
-            tick = self._far.entries[0].key
-            place = heap_pop(&self._far).place
-            flight = self._far_flights[place]
-            self._far_flights[place].info = self._far_free
-            self._far_free = place
-            self._post(flight.src, flight.dst, flight.msg, flight.info, tick)
-            Py_DECREF(<object> flight.msg)
-        return 0
-
-    cdef inline int64_t _next_tick(self) noexcept:
-        """Of an arrival; NEVER if there is none."""
-        if self._in_ring:
-            return self._next
-        return self._far.entries[0].key if self._far.count else NEVER
-
-    cdef int _take(self, int64_t tick, Bucket *bucket) except -1:
-        """All that arrives at the next tick."""
-        self._turn(tick)
-        cdef int64_t place = tick & (RING - 1), word = place >> 6
-        bucket[0] = self._ring[place]
-        self._ring[place].count = 0
-        self._in_ring -= bucket.count
-        self._busy[word] &= ~(<uint64_t> 1 << (place & 63))
-        self._next = NEVER
-        if not self._in_ring:
-            return 0
-        # The bits of this word below our place, if any, belong to the end of the ring: they are looked at last.
-        cdef uint64_t bits = self._busy[word] >> (place & 63) << (place & 63)
-        while not bits:
-            word = (word + 1) & (RING // 64 - 1)
-            bits = self._busy[word]
-        place = word * 64 + lowest_bit(bits)
-        self._next = tick + ((place - tick) & (RING - 1))
-        return 0
-
-    cdef list _empty(self):
-        """Takes everything out: (tick, src, dst, message, info), in the order of arrival."""
-        cdef list flights = []
-        cdef Bucket bucket
-        cdef Flight *flight
-        cdef int64_t tick, at, base = self._base
-        while self._next_tick() != NEVER:
-            tick = self._next_tick()
-            self._take(tick, &bucket)
-            for at in range(bucket.count):
-                flight = &bucket.first.flights[at & (CHUNK - 1)]
-                flights.append((tick, flight.src, flight.dst, <object> flight.msg, flight.info))
-                Py_DECREF(<object> flight.msg)
-                if at & (CHUNK - 1) == CHUNK - 1 or at == bucket.count - 1:
-                    self._spare_first(&bucket)
-        self._base = base
-        return flights
-
-    cdef inline void _spare_first(self, Bucket *bucket) noexcept:
-        """The first chunk of a bucket is used up."""
-        cdef Chunk *chunk = bucket.first
-        bucket.first = chunk.next
-        chunk.next = self._spare
-        self._spare = chunk
-
-    cdef void _discard(self, Bucket *bucket, int64_t at) noexcept:
-        """Forget what a bucket holds from its message `at` on."""
-        while at < bucket.count:
-            Py_DECREF(<object> bucket.first.flights[at & (CHUNK - 1)].msg)
-            at += 1
-            if at & (CHUNK - 1) == 0 or at == bucket.count:
-                self._spare_first(bucket)
+        return self._flights.in_ring + self._flights.beyond.count
 
     # Timers
 
@@ -745,19 +495,19 @@ cdef class Engine:
         self._arm(timer, delay_us)
         return timer
 
-    def arm(self, Timer timer, int64_t delay_us):
+    def arm(self, Timer timer not None, int64_t delay_us):
         self._arm(timer, delay_us)
 
     cdef int _arm(self, Timer timer, int64_t delay_us) except -1:
         cdef Py_ssize_t place
-        if self._places:
-            place = self._places.pop()
+        if PyList_GET_SIZE(self._free_places):
+            place = self._free_places.pop()
             self._armed[place] = timer
         else:
             place = PyList_GET_SIZE(self._armed)
             self._armed.append(timer)
-        heap_push(&self._timers, self.now + max(delay_us, 0), self._seq, place)
-        self._seq += 1
+        heap_push(&self._timers, self.now + max(delay_us, 0), self._timers_set, place)
+        self._timers_set += 1
         return 0
 
     def call_at(self, int64_t at_us, fn, *args):
@@ -773,8 +523,8 @@ cdef class Engine:
         until_us = min(until_us, NEVER - 1)
         while self.events < enough:
             due = self._timers.entries[0].key if self._timers.count else NEVER
-            tick = self._next_tick()
-            arrival = tick * self.tick_us if tick != NEVER else NEVER
+            tick = next_tick(&self._flights)
+            arrival = tick * self.tick_us if tick >= 0 else NEVER
             if min(due, arrival) > until_us:
                 self.now = max(self.now, until_us)
                 return True
@@ -790,38 +540,38 @@ cdef class Engine:
 
     cdef int _fire(self, int64_t due) except -1:
         """The timers due now, but not those that they set."""
-        cdef int64_t newest = self._seq
+        cdef int64_t newest = self._timers_set
         cdef Timer timer
         cdef int state
         try:
             while self._is_due(due, newest):
                 timer = self._next_timer()
-                if timer.fn is None:
+                fn = timer.fn
+                if fn is None:
                     continue
                 state = _UP if timer.node == NOBODY else self._state_of(timer.node)
                 if state == _UP:
                     self.events += 1
-                    fn = timer.fn
-                    if PyTuple_GET_SIZE(timer.args):
+                    if timer.args:
                         PyObject_CallObject(fn, timer.args)
                     else:
                         PyObject_CallNoArgs(fn)
                 elif state == _PAUSED:
                     self.overslept(timer)
         finally:
-            while self._is_due(due, newest):  # one of them raised
+            while self._is_due(due, newest):  # if one raised, the others are lost
                 self._next_timer()
         return 0
 
     cdef inline bint _is_due(self, int64_t due, int64_t newest) noexcept:
-        cdef Entry *entries = self._timers.entries
-        return self._timers.count and entries[0].key == due and entries[0].seq < newest
+        cdef Entry *first = self._timers.entries
+        return self._timers.count and first.key == due and first.seq < newest
 
     cdef inline Timer _next_timer(self):
-        cdef Py_ssize_t place = heap_pop(&self._timers).place
+        cdef Py_ssize_t place = heap_pop(&self._timers)
         timer = <Timer> PyList_GET_ITEM(self._armed, place)
         self._armed[place] = None
-        self._places.append(place)
+        self._free_places.append(place)
         return timer
 
     cdef inline int _state_of(self, int node) except -1:
@@ -832,26 +582,29 @@ cdef class Engine:
     cdef int _deliver(self, int64_t tick) except -1:
         cdef Bucket bucket
         cdef Flight *flight
+        cdef TypeRow *row = NULL
         cdef PyObject *kind = NULL
         cdef PyObject *nodes = NULL
         cdef PyObject *handle = NULL
         cdef int64_t at = 0, duplicates = 0, info
         cdef int src, dst
         cdef bint full = self.full
-        self._take(tick, &bucket)
+        take(&self._flights, tick, &bucket)
         self.events += bucket.count
         try:
             while at < bucket.count:
+                if at & (CHUNK - 1) == 0:
+                    self._look_ahead(bucket.first, min(bucket.count - at, CHUNK))
                 flight = &bucket.first.flights[at & (CHUNK - 1)]
                 src, dst, info = flight.src, flight.dst, flight.info
                 msg = <object> flight.msg
-                Py_DECREF(msg)  # from here on it is held by `msg` alone
+                Py_DECREF(msg)  # now held by the variable alone
                 at += 1
                 if at & (CHUNK - 1) == 0 or at == bucket.count:
-                    self._spare_first(&bucket)
+                    spare_first(&self._flights, &bucket)
                 if type_of(<PyObject *> msg) != kind:
-                    kind = type_of(<PyObject *> msg)
-                    self._handler(kind, &nodes, &handle)
+                    row = self._handler(msg)
+                    kind, nodes, handle = row.type, row.nodes, row.handle
                 part = self._part(nodes, dst)
                 if part is None:
                     self.undeliverable(src, dst, msg, 0, info)
@@ -860,8 +613,40 @@ cdef class Engine:
                 else:
                     duplicates += self._call(part, handle, src, msg)
         finally:
-            self._discard(&bucket, at)  # nothing, unless a handler raised
+            discard(&self._flights, &bucket, at)  # if a handler raised
         self._counts[_DUPLICATE] += duplicates
+        return 0
+
+    cdef int _look_ahead(self, Chunk *chunk, int64_t count) except -1:
+        """Ask for the memory that the handlers of these messages will need: first the nodes and the messages, then
+        what the nodes' attributes refer to, then the tables of the dictionaries among that."""
+        cdef TypeRow *row = self._type_row(type_of(chunk.flights[0].msg))
+        cdef PyObject *parts[CHUNK]
+        cdef PyObject *value
+        cdef Layout *layout
+        cdef int at, slot
+        if row.handle == NULL or count == 1:
+            return 0
+        layout = &self._layouts[row.slot]
+        for at in range(count):
+            prefetch(chunk.flights[at].msg)
+            parts[at] = item(row.nodes, chunk.flights[at].dst)
+            prefetch(parts[at])
+            prefetch(<char *> parts[at] + 64)
+            prefetch(item(<PyObject *> self._ids, chunk.flights[at].src))
+        for at in range(count):
+            if parts[at] != NULL and type_of(parts[at]) != layout.type:
+                parts[at] = NULL
+            if parts[at] != NULL:
+                for slot in range(layout.count):
+                    prefetch(attribute(parts[at], layout.offsets[slot]))
+        for at in range(count):
+            if parts[at] != NULL:
+                for slot in range(layout.count):
+                    value = attribute(parts[at], layout.offsets[slot])
+                    if value != NULL and PyDict_CheckExact(value):
+                        prefetch(table_of(value))
+                        prefetch(table_of(value) + 64)
         return 0
 
     cdef int _receive(self, part, PyObject *handle, int src, int dst, msg, int64_t info) except -1:
@@ -889,55 +674,25 @@ cdef class Engine:
         return duplicate
 
     cdef inline object _part(self, PyObject *nodes, int dst):
-        if dst < 0 or dst >= PyList_GET_SIZE(<list> nodes):
+        if dst < 0 or dst >= PyList_GET_SIZE(<object> nodes):
             raise IndexError("no such node")
-        return <object> PyList_GET_ITEM(<list> nodes, dst)
+        return <object> PyList_GET_ITEM(<object> nodes, dst)
 
-    cdef int _handler(self, PyObject *kind, PyObject **nodes, PyObject **handle) except -1:
-        cdef TypeRow *row = self._type_row(kind)
+    cdef TypeRow *_handler(self, msg) except NULL:
+        cdef TypeRow *row = self._type_row(type_of(<PyObject *> msg))
         if row.handle == NULL:
-            raise KeyError(<object> kind)
-        nodes[0], handle[0] = row.nodes, row.handle
-        return 0
+            raise KeyError(type(msg))
+        return row
 
     def hand_over(self, int src, int dst, msg):
         """A reception outside the queue: a process that slept takes what waited for it."""
-        cdef PyObject *nodes
-        cdef PyObject *handle
-        self._handler(type_of(<PyObject *> msg), &nodes, &handle)
+        cdef PyObject *handle = self._handler(msg).handle
+        part = self._part(self._handler(msg).nodes, dst)
         self.events += 1
         if self.full:
-            self._receive(self._part(nodes, dst), handle, src, dst, msg, self.describe(msg, self._size(msg)))
+            self._receive(part, handle, src, dst, msg, self.describe(msg, self._size(msg)))
         else:
-            self._counts[_DUPLICATE] += self._call(self._part(nodes, dst), handle, src, msg)
-
-    cdef TypeRow *_type_row(self, PyObject *kind) except NULL:
-        cdef Py_ssize_t mask = self._types_room - 1
-        cdef Py_ssize_t at = (<uintptr_t> kind >> 4) & mask
-        while self._types[at].type != kind:
-            if self._types[at].type == NULL:
-                return self._new_type(kind)
-            at = (at + 1) & mask
-        return &self._types[at]
-
-    cdef TypeRow *_new_type(self, PyObject *kind) except NULL:
-        cdef Py_ssize_t at
-        cdef Py_ssize_t old_room = self._types_room
-        cdef TypeRow *old = self._types
-        self._known.append(<object> kind)
-        if 2 * PyList_GET_SIZE(self._known) > old_room:
-            self._types = <TypeRow *> calloc(2 * old_room, sizeof(TypeRow))
-            if self._types == NULL:
-                self._types = old
-                raise MemoryError()
-            self._types_room = 2 * old_room
-            for at in range(old_room):
-                if old[at].type != NULL:
-                    free_type(self._types, self._types_room, old[at].type)[0] = old[at]
-            free(old)
-        cdef TypeRow *row = free_type(self._types, self._types_room, kind)
-        row.type = kind
-        return row
+            self._counts[_DUPLICATE] += self._call(part, handle, src, msg)
 
     # The trace
 
@@ -947,13 +702,43 @@ cdef class Engine:
 
     @describer.setter
     def describer(self, describer):
-        self._describer = describer
-        self._codes = {}
-        for kind in self._known:
-            self._type_row(<PyObject *> kind).described = False
+        cdef Py_ssize_t at
+        self._describer, self._codes = describer, describer.names.codes
+        for at in range(self._types_room):
+            self._types[at].described = False
 
     def describe(self, msg, int64_t bytes_each):
         return self._describe(self._type_row(type_of(<PyObject *> msg)), msg, bytes_each)
+
+    cdef int64_t _describe(self, TypeRow *row, msg, int64_t bytes_each) except -1:
+        cdef Info info
+        if not row.described:
+            self._learn(row, msg, bytes_each)
+        info.bytes = <int32_t> bytes_each
+        info.layer, info.detail = row.layer, row.name
+        info.flags = msg.flags if row.has_flags else 0
+        if row.carries_event:
+            info.source, info.seq, info.hops = msg.source, msg.seq, msg.hops
+            info.topic = self._code(msg.topic)
+        else:
+            info.source, info.seq, info.hops, info.topic = NOBODY, -1, 0, 0
+        return self._add_info(&info)
+
+    cdef int _learn(self, TypeRow *row, msg, int64_t bytes_each) except -1:
+        """What does not change from one message of a type to the next. The describer gives out the codes."""
+        described = self._describer.message(msg, bytes_each)
+        row.layer, row.name = described[4], described[5]
+        fields = set(type(msg).__struct_fields__)
+        row.carries_event = fields >= {"source", "seq", "hops", "topic"}
+        row.has_flags = "flags" in fields
+        row.described = True
+        return 0
+
+    cdef inline int32_t _code(self, text) except -1:
+        code = self._codes.get(text)
+        if code is None:
+            code = self._describer.names.code(text)
+        return code
 
     def drop(self, int src, int dst, msg, int64_t info, reason):
         cdef Info lost
@@ -961,11 +746,9 @@ cdef class Engine:
         drops = self._describer.drops
         drops[reason] = drops.get(reason, 0) + 1
         if self.full:
-            if not self._info_base <= info < self._info_base + self._infos_count:
-                raise IndexError("no such description")
-            lost = self._infos[info - self._info_base]
+            lost = self._info(info)[0]
             lost.detail = self._code(reason)
-            self._write(_DROP, src, dst, self._add_info(lost))
+            self._write(_DROP, src, dst, self._add_info(&lost))
 
     def copied(self, int src, int dst, int64_t info):
         """The network duplicates a datagram."""
@@ -987,7 +770,28 @@ cdef class Engine:
         info.bytes = info.layer = info.flags = 0
         info.detail = self._code(detail)
         info.topic = self._code(topic)
-        return self._write(kind, node, peer, self._add_info(info))
+        return self._write(kind, node, peer, self._add_info(&info))
+
+    cdef inline int _write(self, int kind, int node, int64_t peer, int64_t info) except -1:
+        cdef Row *row
+        if self._rows_count == self._rows_room:
+            self._rows = <Row *> more(self._rows, &self._rows_room, self._rows_count + 1, sizeof(Row))
+        row = &self._rows[self._rows_count]
+        row.time, row.kind, row.node, row.peer, row.info = self.now, kind, node, peer, info
+        self._rows_count += 1
+        return 0
+
+    cdef inline int64_t _add_info(self, Info *info) except -1:
+        if self._infos_count == self._infos_room:
+            self._infos = <Info *> more(self._infos, &self._infos_room, self._infos_count + 1, sizeof(Info))
+        self._infos[self._infos_count] = info[0]
+        self._infos_count += 1
+        return self._info_base + self._infos_count - 1
+
+    cdef inline Info *_info(self, int64_t number) except NULL:
+        if not self._info_base <= number < self._info_base + self._infos_count:
+            raise IndexError("no such description")
+        return &self._infos[number - self._info_base]
 
     def flush(self):
         """Hand the rows so far to the sink."""
@@ -996,52 +800,8 @@ cdef class Engine:
             self._rows_count = 0
         self._forget_infos()
 
-    cdef int64_t _describe(self, TypeRow *row, msg, int64_t bytes_each) except -1:
-        cdef Info info
-        if not row.described:
-            self._learn(row, msg, bytes_each)
-        info.bytes = <int32_t> bytes_each
-        info.layer, info.detail = row.layer, row.name
-        info.flags = msg.flags if row.has_flags else 0
-        if row.carries_event:
-            info.source, info.seq, info.hops = msg.source, msg.seq, msg.hops
-            info.topic = self._code(msg.topic)
-        else:
-            info.source, info.seq, info.hops, info.topic = NOBODY, -1, 0, 0
-        return self._add_info(info)
-
-    cdef int _learn(self, TypeRow *row, msg, int64_t bytes_each) except -1:
-        """The codes of a message type, given out in the same order as by the describer alone."""
-        described = self._describer.message(msg, bytes_each)
-        row.layer, row.name = described[4], described[5]
-        fields = set(type(msg).__struct_fields__)
-        row.carries_event = fields >= {"source", "seq", "hops", "topic"}
-        row.has_flags = "flags" in fields
-        row.described = True
-        return 0
-
-    cdef inline int32_t _code(self, text) except -1:
-        code = self._codes.get(text)
-        if code is None:
-            code = self._codes[text] = self._describer.names.code(text)
-        return code
-
-    cdef inline int64_t _add_info(self, Info info) except -1:
-        if self._infos_count == self._infos_room:
-            self._infos = <Info *> more(self._infos, &self._infos_room, self._infos_count + 1, sizeof(Info))
-        self._infos[self._infos_count] = info
-        self._infos_count += 1
-        return self._info_base + self._infos_count - 1
-
-    cdef inline int _write(self, int kind, int node, int64_t peer, int64_t info) except -1:
-        if self._rows_count == self._rows_room:
-            self._rows = <Row *> more(self._rows, &self._rows_room, self._rows_count + 1, sizeof(Row))
-        self._rows[self._rows_count] = Row(self.now, peer, info, node, kind)
-        self._rows_count += 1
-        return 0
-
     cdef object _batch(self):
-        """The same batch as `capture.batch_from_rows`, column by column."""
+        """As `capture.batch_from_rows` makes it."""
         cdef Py_ssize_t at, count = self._rows_count
         cdef Row *row
         cdef Info *info
@@ -1062,28 +822,22 @@ cdef class Engine:
         cdef uint8_t *kind = <uint8_t *> data(kinds)
         for at in range(count):
             row = &self._rows[at]
-            info = &self._infos[row.info - self._info_base]
-            time_us[at], node[at], peer[at], kind[at] = row.time, row.node, row.peer, <uint8_t> row.kind
+            info = self._info(row.info)
+            time_us[at], kind[at], node[at], peer[at] = row.time, <uint8_t> row.kind, row.node, row.peer
             source[at], seq[at], hops[at], size[at] = info.source, info.seq, info.hops, info.bytes
             layer[at], detail[at], topic[at], flags[at] = info.layer, info.detail, info.topic, info.flags
         return Batch(kind=kinds, **longs, **ints)
 
     cdef int _forget_infos(self) except -1:
-        """Keep only descriptions that something in flight may still refer to. They are numbered in the order of
-        sending, so the first entry of each bucket has the lowest number in it."""
-        cdef int64_t oldest = self._info_base + self._infos_count
-        cdef Py_ssize_t at
+        """Keep only descriptions that something in flight may still refer to."""
+        cdef int64_t newest = self._info_base + self._infos_count
+        cdef int64_t forgotten = newest - self._info_base
         if self.full:
-            for at in range(RING):
-                if self._ring[at].count:
-                    oldest = min(oldest, self._ring[at].first.flights[0].info)
-            for at in range(self._far.count):
-                oldest = min(oldest, self._far_flights[self._far.entries[at].place].info)
-        cdef int64_t forgotten = max(oldest - self._info_base, 0)
-        self._infos_count -= forgotten
+            forgotten = max(oldest_info(&self._flights, newest) - self._info_base, 0)
         if forgotten:
+            self._infos_count -= forgotten
+            self._info_base += forgotten
             memmove(self._infos, self._infos + forgotten, self._infos_count * sizeof(Info))
-        self._info_base += forgotten
         return 0
 
 
@@ -1096,7 +850,7 @@ cdef class SimEnv:
     cdef public object rng
     cdef int _node
 
-    def __init__(self, Engine engine, int me):
+    def __init__(self, Engine engine not None, int me):
         self.engine, self.rng, self._node = engine, engine.rng, me
         self.me = engine._ids[me] if 0 <= me < len(engine._ids) else me
 
@@ -1120,6 +874,28 @@ cdef class SimEnv:
 
     def record(self, int kind, peer=NOBODY_ID, source=NOBODY_ID, seq=-1, hops=0, topic="", detail=""):
         self.engine._record(self._node, kind, peer, source, seq, hops, topic, detail)
+
+
+cdef inline PyObject *item(PyObject *values, int at) noexcept:
+    """Of a list; NULL beyond its ends."""
+    return PyList_GET_ITEM(<object> values, at) if 0 <= at < PyList_GET_SIZE(<object> values) else NULL
+
+
+cdef inline PyObject *attribute(PyObject *value, Py_ssize_t offset) noexcept:
+    return (<PyObject **> (<char *> value + offset))[0]
+
+
+cdef TypeRow *free_row(TypeRow *types, Py_ssize_t room, PyObject *kind) noexcept:
+    cdef Py_ssize_t at = (<uintptr_t> kind >> 4) & (room - 1)
+    while types[at].type != NULL:
+        at = (at + 1) & (room - 1)
+    return &types[at]
+
+
+cdef void *data(array) except NULL:
+    """Where the elements of a numpy array are."""
+    cdef uintptr_t address = array.__array_interface__["data"][0]
+    return <void *> address
 
 
 def _no_route(src, dst, msg, bytes_each, info):

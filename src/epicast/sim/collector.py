@@ -23,7 +23,7 @@ _UNKNOWN = -1
 class Collector:
     def __init__(self, names: Names, population: Population) -> None:
         self.names, self.population = names, population
-        self.latency_us = Histogram()  # of deliveries, the publisher's own left out
+        self.latency_us = Histogram()  # of deliveries by all but the publisher
         self.hops = Histogram()
         self.deliveries = 0
         self.own_deliveries = 0
@@ -65,10 +65,14 @@ class Collector:
         self.own_deliveries += int(np.count_nonzero(~others))
         self.strays += int(np.count_nonzero(~known))
         self._delivered.set(number[known], node[known])
-        counted = known & others
-        published_us = np.array(self._published_us, np.int64)[number[counted]]
-        self.latency_us.add(batch.time_us[rows][counted] - published_us)
-        self.hops.add(batch.hops[rows][counted].astype(np.int64))
+        self._measure(batch, rows[known & others], number[known & others])
+
+    def _measure(self, batch: Batch, rows: Int64s, number: Int64s) -> None:
+        """What a process that joined later catches up on tells nothing about how fast messages travel."""
+        published_us = np.array(self._published_us, np.int64)[number]
+        present = np.array(self.population.joined_us, np.int64)[batch.node[rows]] <= published_us
+        self.latency_us.add((batch.time_us[rows] - published_us)[present])
+        self.hops.add(batch.hops[rows][present].astype(np.int64))
 
     # Who owes what to whom
 

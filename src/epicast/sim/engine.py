@@ -173,6 +173,7 @@ class Engine:
 
     def post(self, src: int, dst: int, msg: Message, info: int, tick: int) -> None:
         """A message that the network has already routed arrives at this tick."""
+        assert tick * self.tick_us >= self.now, "a message cannot arrive in the past"
         bucket = self._buckets.get(tick)
         if bucket is None:
             self._buckets[tick] = bucket = []
@@ -204,7 +205,7 @@ class Engine:
         return timer
 
     def arm(self, timer: Timer, delay_us: int) -> None:
-        due = self.now + delay_us
+        due = self.now + delay_us if delay_us > 0 else self.now
         timers = self._timers.get(due)
         if timers is None:
             self._timers[due] = [timer]
@@ -214,7 +215,7 @@ class Engine:
 
     def call_at(self, at_us: int, fn: Callable[..., None], *args: Any) -> Timer:
         """For the world itself: fires whatever the state of any node."""
-        return self.after(NOBODY, max(0, at_us - self.now), fn, args)
+        return self.after(NOBODY, at_us - self.now, fn, args)
 
     # Running
 
@@ -222,6 +223,7 @@ class Engine:
         """Everything due up to `until_us`, or about `budget` events. True when the time was reached."""
         ticks, dues, buckets, timers = self._ticks, self._dues, self._buckets, self._timers
         enough = self.events + budget
+        until_us = min(until_us, NEVER_US - 1)
         while self.events < enough:
             due = dues[0] if dues else NEVER_US
             arrival = ticks[0] * self.tick_us if ticks else NEVER_US

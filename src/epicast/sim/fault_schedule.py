@@ -6,7 +6,7 @@
     until = "25s"         # nothing: to the end of the run
     fraction = 0.3        # or count = 5, or nodes = [3, 4]
 
-Victims given by number or share are drawn when the fault begins, among the processes that are up then and not protected.
+Victims given by number or share are drawn when the fault begins, among the processes that are up and not protected.
 """
 
 from __future__ import annotations

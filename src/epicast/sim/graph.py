@@ -18,7 +18,7 @@ def directed(nodes: int, degree: int, rng: Random) -> Neighbours:
 
 
 def symmetric(nodes: int, degree: int, rng: Random) -> Neighbours:
-    """A random regular graph: everyone has `degree` neighbours (fewer if there are not so many), each knows the other."""
+    """A random regular graph: everyone has `degree` neighbours (all others, where there are fewer), on both sides."""
     degree = min(degree, nodes - 1)
     if nodes * degree % 2:
         raise ConfigError(f"a symmetric graph needs an even nodes * degree, got {nodes} * {degree}")
@@ -48,7 +48,7 @@ class _Edges:
                 self.rest.append((a, b))
 
     def place_the_rest(self, rng: Random) -> bool:
-        """(a, b) with an edge (c, d) becomes (a, c) and (b, d): all four keep their degrees. False if that gets stuck."""
+        """(a, b) with an edge (c, d) becomes (a, c) and (b, d): all keep their degrees. False if that gets stuck."""
         for _ in range(100 * (len(self.rest) + 1)):
             if not (self.rest and self.all):
                 break

@@ -28,8 +28,8 @@ class Histogram:
     def mean(self) -> float | None:
         self._merge()
         total = len(self)
-        # Whole numbers in Python do not overflow.
-        return sum(v * n for v, n in zip(self._values.tolist(), self._counts.tolist(), strict=True)) / total if total else None
+        pairs = zip(self._values.tolist(), self._counts.tolist(), strict=True)  # Python's numbers do not overflow
+        return sum(value * times for value, times in pairs) / total if total else None
 
     def maximum(self) -> int | None:
         self._merge()

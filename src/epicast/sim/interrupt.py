@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """While inside, the first interrupt calls `stop` instead of raising. Does nothing where someone else handles them."""
+    """While inside, the first interrupt calls `stop` instead of raising, unless someone else handles interrupts."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return

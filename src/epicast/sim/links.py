@@ -1,6 +1,6 @@
 """TCP-like links: what `Env.open` and `Env.close` mean in the simulator.
 
-A link joins two processes and is *held* by each side that opened it; the holders hear when it comes up and when it goes.
+A link joins two processes and is *held* by each side that opened it; holders hear when it comes up and when it goes.
 
     CONNECTING --handshake--> OPEN --close, reset, crash--> gone
          \\------refused------> gone          \\--a segment cannot get through--> BROKEN --noticed--> gone

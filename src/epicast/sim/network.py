@@ -1,9 +1,9 @@
 """What happens to a message between two processes, when it is more than an independent delay.
 
 In order: the fault rules give their verdict; the link, if there is one, must be usable; loss; the sender's queue
-(processing, transmission at its bandwidth); propagation; then first in first out on a link, or reordering and duplication
-of datagrams. On TCP-like transport a lost segment is not a lost message but a late one (retransmissions with doubling
-time-outs), and one that never gets through breaks the link.
+(processing, transmission at its bandwidth); propagation; then first in first out on a link, or reordering and
+duplication of datagrams. On TCP-like transport a lost segment is not a lost message but a late one (retransmissions
+with doubling time-outs), and one that never gets through breaks the link.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from epicast.core.message import Message
 from epicast.sim.engine import DOWN, PAUSED, UP, Engine, Timer
 from epicast.sim.faults import DROP, Rule, Rules
 from epicast.sim.latency import Latency
-from epicast.sim.links import LinkState, Links
+from epicast.sim.links import Links, LinkState
 from epicast.wire.codec import size
 
 
-class NetworkConfig(Config):
+class NetworkConfig(Config, frozen=True):
     transport: Literal["tcp", "datagram"] = "tcp"
     tick_us: PositiveDuration = 100  # delays are rounded to it, so that messages share buckets
     loss: Probability = 0.0  # of a datagram, or of one transmission of a segment

@@ -12,8 +12,8 @@
     until = "8s"
     fraction = 0.1
 
-A run joins its processes one after the other, lets the overlay settle, publishes while churn and faults strike, and waits
-until everyone has everything. Times of churn and faults count from the start of the workload.
+A run joins its processes one after the other, lets the overlay settle, publishes while churn and faults strike, and
+waits until everyone has everything. Times of churn and faults count from the start of the workload.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from epicast.core.config import Duration, PositiveDuration
+from epicast.core.config import Config, Duration, PositiveDuration
 from epicast.core.errors import ConfigError
 from epicast.sim import toml_text
 from epicast.sim.churn import parse_churn
@@ -44,7 +44,7 @@ class JoinsConfig(ShortNames, frozen=True):
     """How processes come in. The graph is for stacks whose membership is `static`: there all are up from the start."""
 
     interval_us: PositiveDuration = 10_000  # our guess: 100 a second
-    contacts: Annotated[int, msgspec.Meta(ge=1)] = 3  # our guess: drawn among the processes that are up, like a seed list
+    contacts: Annotated[int, msgspec.Meta(ge=1)] = 3  # drawn among those that are up, like a list of seeds; our guess
     degree: Annotated[int, msgspec.Meta(ge=1)] = 9  # of the given graph
     graph: Literal["directed", "symmetric"] = "directed"
 
@@ -96,7 +96,7 @@ class Scenario(ShortNames, frozen=True):
 
     @classmethod
     def load(cls: type[S], settings: Mapping[str, Any], where: str = "") -> S:
-        tables = {"network": NetworkConfig, "workload": WorkloadConfig}
+        tables: dict[str, type[Config]] = {"network": NetworkConfig, "workload": WorkloadConfig}
         full = {
             key: full_names(tables[key], value, key) if key in tables and isinstance(value, Mapping) else value
             for key, value in settings.items()
@@ -107,8 +107,10 @@ class Scenario(ShortNames, frozen=True):
     def from_toml(cls: type[S], text: str) -> S:
         try:
             settings = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ConfigError(f"not TOML: {str(error) or 'nested too deep'}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"not TOML: {error}") from None
+        except RecursionError:
+            raise ConfigError("not TOML: nested too deep") from None
         return cls.load(settings)
 
     @classmethod
@@ -135,5 +137,5 @@ def _without_empty(value: Any) -> Any:
     """Nothing given, be it None, no table or no list, is always the default."""
     if isinstance(value, dict):
         kept = {key: _without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item is not None and item != {} and item != []}
+        return {key: item for key, item in kept.items() if item not in (None, {}, [])}
     return [_without_empty(item) for item in value] if isinstance(value, (list, tuple)) else value

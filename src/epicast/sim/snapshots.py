@@ -1,4 +1,4 @@
-"""Pictures of the overlays of a world: who knows whom, and who is whose parent."""
+"""A world as tables: pictures of its overlays (who knows whom, who is whose parent), and its processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epicast.core.ids import FlowId
+from epicast.sim.latency import AreaLatency, LatencyConfig
+from epicast.sim.population import Population
 from epicast.sim.tree import TreeShape, shape
 from epicast.stacks.node import Node
 
 if TYPE_CHECKING:
-    from epicast.trace.tables import Snapshot
+    from epicast.trace.tables import Nodes, Snapshot
 
 Parents = dict[FlowId, dict[int, int | None]]
 
@@ -29,10 +31,8 @@ def views(now_us: int, nodes: Mapping[int, Node]) -> Snapshot:
 
 def trees(now_us: int, nodes: Mapping[int, Node]) -> list[Snapshot]:
     """From child to parent, of each flow; nothing where the stack makes no trees."""
-    return [
-        _snapshot(now_us, "tree", f"{source}/{number}", ((node, up, -1) for node, up in parents.items() if up is not None))
-        for (source, number), parents in sorted(parents_of(nodes).items())
-    ]
+    flows = sorted(parents_of(nodes).items())
+    return [_snapshot(now_us, "tree", f"{flow[0]}/{flow[1]}", _edges(parents)) for flow, parents in flows]
 
 
 def first_tree(nodes: Mapping[int, Node]) -> TreeShape | None:
@@ -53,6 +53,25 @@ def parents_of(nodes: Mapping[int, Node]) -> Parents:
         for flow, parent in (tell() if tell is not None else {}).items():
             flows.setdefault(flow, {})[node] = parent
     return flows
+
+
+def _edges(parents: Mapping[int, int | None]) -> list[tuple[int, int, int]]:
+    return [(node, parent, -1) for node, parent in parents.items() if parent is not None]
+
+
+def processes(population: Population, latency: LatencyConfig) -> Nodes:
+    """Every process that ever joined, with the area that the latency model puts it in."""
+    from epicast.trace.tables import Nodes
+
+    numbers = range(len(population))
+    return Nodes(
+        node=np.arange(len(population), dtype=np.int64),
+        name=[str(node) for node in numbers],
+        area=[str(latency.area_of(node)) if isinstance(latency, AreaLatency) else "" for node in numbers],
+        joined_us=np.array(population.joined_us, np.int64),
+        ended_us=np.array(population.ended_us, np.int64),
+        how=population.how,
+    )
 
 
 def _snapshot(now_us: int, overlay: str, flow: str, edges: Iterable[tuple[object, object, int]]) -> Snapshot:

@@ -1,8 +1,8 @@
-"""What a run comes to, in a few numbers. `as_dict` is plain enough for JSON: no NaN, null where there is nothing to tell.
+"""What a run comes to, in a few numbers. `as_dict` is plain enough for JSON: no NaN, null where nothing is to be said.
 
 `copies_per_delivery` counts receptions of payloads, duplicates included, for each delivery that is not the publisher's
-own. A payload that a process receives is either new, and delivered, or one that it had: then its handler says so and the
-engine counts a duplicate, at any level of tracing. So receptions are deliveries (but the own ones) plus duplicates.
+own. A payload that a process receives is either new, and delivered, or one that it had: then its handler says so, and
+the engine counts a duplicate at any level of tracing. So receptions are deliveries, less the own ones, plus duplicates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epicast.sim.tree import TreeShape
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    complete: bool  # it came to its end and every owed pair was delivered
+    complete: bool  # it came to its end
     interrupted: bool
     stack: str
     seed: int
@@ -73,7 +73,7 @@ def summarise(
     owed, missing = collector.owed_and_missing() if traced else (None, None)
     others = counts[Kind.DELIVER] - counts[Kind.PUBLISH]
     return Summary(
-        complete=not interrupted and not missing,
+        complete=not interrupted,
         interrupted=interrupted,
         stack=stack,
         seed=seed,

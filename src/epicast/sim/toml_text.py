@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -26,15 +26,15 @@ def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
     for key, value in given.items():
         if not _is_table(value):
             continue
-        name = f"{path}{_key(key)}"
-        for header, part in [(f"[{name}]", value)] if isinstance(value, Mapping) else [(f"[[{name}]]", v) for v in value]:
-            yield from ("", header)
+        name, several = f"{path}{_key(key)}", not isinstance(value, Mapping)
+        for part in value if several else [value]:
+            yield from ("", f"[[{name}]]" if several else f"[{name}]")
             yield from _lines(part, f"{name}.")
 
 
 def _is_table(value: Any) -> bool:
     """Or a list of nothing but tables."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(item, Mapping) for item in value)
     return isinstance(value, Mapping)
 
@@ -53,7 +53,7 @@ def _value(value: Any) -> str:
             return _lines_of_text(value) if "\n" in value else _text(value)
         case Mapping():
             return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
-        case Sequence():
+        case list() | tuple():
             return "[" + ", ".join(_value(item) for item in value) + "]"
     raise TypeError(f"{value!r} has no place in TOML")
 

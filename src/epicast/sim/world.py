@@ -3,35 +3,40 @@
     world = World(Scenario(stack="brisa", nodes=100), seed=7)
     print(world.run().delivery_ratio)
 
-`run` plays the whole scenario. The single steps (`join`, `crash`, `publish`, `run_until`, ...) are there for tests and for
-experiments of one's own. Whatever happens is decided by the scenario and the seed alone.
+`run` plays the whole scenario. The single steps (`join`, `crash`, `publish`, `run_until`, ...) are there for tests and
+for experiments of one's own. Whatever happens is decided by the scenario and the seed alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from epicast.core import chance
 from epicast.core.env import Env
-from epicast.core.ids import NOBODY, NodeId
+from epicast.core.ids import NOBODY
+from epicast.core.periodic import Periodic
 from epicast.core.records import Kind, Level
 from epicast.sim import snapshots
 from epicast.sim.checked_env import CheckedEnv
 from epicast.sim.collector import Collector
-from epicast.sim.engine import DOWN, PAUSED, UP
+from epicast.sim.engine import DOWN, PAUSED, UP, Timer
 from epicast.sim.engines import make_engine
+from epicast.sim.interrupt import on_interrupt
 from epicast.sim.mishap import explained
 from epicast.sim.network import Network
 from epicast.sim.population import Ending, Population
 from epicast.sim.scenario import Scenario
 from epicast.sim.summary import Summary, summarise
-from epicast.sim.timetable import play
+from epicast.sim.timetable import Timetable
 from epicast.stacks.node import Node, handler_table, message_types
 from epicast.trace.batch import Batch, Names
 from epicast.trace.digest import TraceDigest
 from epicast.wire.codec import Decoder
+
+if TYPE_CHECKING:
+    from epicast.trace.tables import Nodes, Snapshot
 
 SLICE = 50_000  # events between two looks at the outside world: a fraction of a second
 GRACE_US = 50_000  # in which a leaving process gets its goodbyes out
@@ -54,6 +59,7 @@ class World:
         self.seed = scenario.seed if seed is None else seed
         self.replay = replay or f"World(Scenario.load({scenario.as_dict()!r}), {self.seed}).run()"
         self.stack = scenario.build_stack()
+        self.given_overlay = self.stack.membership.protocol == "static"  # its neighbours are its contacts
         self.engine = make_engine(engine, scenario.network.tick_us, self.stream("protocol"), level)
         self.engine.use_handlers(handler_table(self.stack))
         self.engine.sink = self._take
@@ -66,12 +72,11 @@ class World:
         self.protected = frozenset(scenario.source_ids if scenario.protect_sources else ())
         self.interrupted = False
         self.sinks: list[Callable[[Batch], None]] = []  # whoever else wants the rows, such as a trace's writer
-        self.on_snapshot: Callable[[Any], None] | None = None  # whoever wants the pictures
-        self.on_join: Callable[[int], None] = lambda node: None
+        self.on_snapshot: Callable[[Snapshot], None] | None = None  # whoever wants the pictures
         self.collector = Collector(self.names, self.population)
         self._digest = TraceDigest(self.names)
         self._decoder = Decoder(message_types(self.stack)) if scenario.codec_check else None
-        self._between: Callable[[], None] = lambda: None
+        self._on_slice: Callable[[], None] = _nothing
 
     def stream(self, purpose: str) -> Random:
         return chance.stream(self.seed, purpose)
@@ -91,7 +96,9 @@ class World:
     def join(self, contacts: Sequence[int] | None = None) -> int:
         """Start a process; it is told some others that are up."""
         if contacts is None:
-            contacts = self.chance.sample(self.up, min(self.scenario.joins.contacts, len(self.up)))
+            joins = self.scenario.joins
+            count = joins.degree if self.given_overlay else joins.contacts
+            contacts = self.chance.sample(self.up, min(count, len(self.up)))
         node = self.add_node()
         self.start(node, contacts)
         return node
@@ -99,18 +106,21 @@ class World:
     def add_node(self) -> int:
         """A process that is up and waits for its start."""
         node = self.engine.add_node()
-        env: Env = self.engine.env(node)
+        env = cast(Env, self.engine.env(node))  # here a NodeId is an int
         if self._decoder is not None:
             env = CheckedEnv(env, self._decoder)
         part = self.nodes[node] = Node(env, self.stack)
         self.population.joins(node, self.engine.now)
         self.engine.set_state(node, UP, part.parts())
         self._record(node, Kind.JOIN)
-        self.on_join(node)
         return node
 
     def start(self, node: int, contacts: Sequence[int]) -> None:
         self.nodes[node].start(contacts)
+        if self.given_overlay and self.network.tcp:
+            # Nobody builds this overlay: its links are there from the start.
+            for peer in contacts:
+                self.network.links.open(node, peer)
 
     def leave(self, node: int) -> None:
         """It says goodbye (when it wakes, if it is paused) and ends soon after."""
@@ -173,9 +183,9 @@ class World:
     def run_until(self, time_us: int) -> None:
         """Or until `stop` is called."""
         while not self.interrupted:
-            with explained(self):
+            with explained(lambda: self.engine.now, self.replay):
                 reached = self.engine.run(time_us, SLICE)
-            self._between()
+            self._on_slice()
             if reached:
                 return
 
@@ -191,13 +201,28 @@ class World:
         """End the run at the next opportunity."""
         self.interrupted = True
 
+    def call_at(self, at_us: int, fn: Callable[..., None], *args: Any) -> Timer:
+        """For whoever drives the world: called at that time, whatever becomes of any process."""
+        return self.engine.call_at(at_us, fn, *args)
+
     def run(self, clock: Callable[[], float] | None = None, on_progress: Progress | None = None) -> Summary:
         """Play the whole scenario. `clock` gives seconds, for the speed of the run."""
         start_s = clock() if clock is not None else 0.0
-        end_us = play(self, on_progress)
-        self.snapshot_overlay()
-        summary = self.summary(clock() - start_s if clock is not None else None)
-        return summary
+        timetable = Timetable(self)
+        if on_progress is not None:
+            self._on_slice = lambda: on_progress(timetable.fraction(), self.engine.now, self.engine.events)
+        try:
+            with on_interrupt(self.stop):
+                timetable.play()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self._on_slice = _nothing
+        seconds = clock() - start_s if clock is not None else None
+        if self.on_snapshot is not None:
+            self.snapshot_overlay()
+        if on_progress is not None and not self.interrupted:
+            on_progress(1.0, self.engine.now, self.engine.events)
+        return self.summary(seconds)
 
     # What comes of it
 
@@ -222,12 +247,36 @@ class World:
             interrupted=self.interrupted,
         )
 
-    def snapshot_overlay(self) -> list[Any]:
-        """The views of all processes, and the trees where there are any."""
-        ...
+    def snapshot_overlay(self) -> list[Snapshot]:
+        """The views of all processes, and the trees where there are any; `on_snapshot` gets them too."""
+        now_us = self.engine.now
+        pictures = [snapshots.views(now_us, self.nodes), *snapshots.trees(now_us, self.nodes)]
+        if self.on_snapshot is not None:
+            for picture in pictures:
+                self.on_snapshot(picture)
+        return pictures
+
+    def nodes_table(self) -> Nodes:
+        """Every process of the run so far, for the trace."""
+        return snapshots.processes(self.population, self.scenario.build_latency())
 
     def _take(self, batch: Batch) -> None:
         self.collector.take(batch)
         self._digest.update(batch)
         for sink in self.sinks:
             sink(batch)
+
+
+def _take_apart(node: Node) -> None:
+    """Free a dead process. Its parts know each other, and the collector was told to leave them alone."""
+    for part in (*node.parts(), node):
+        slots = (slot for kind in type(part).__mro__ for slot in getattr(kind, "__slots__", ()))
+        for name in [*getattr(part, "__dict__", ()), *slots]:
+            value = getattr(part, name, None)
+            if isinstance(value, Periodic):
+                value.stop()
+            if hasattr(part, name):
+                delattr(part, name)
+
+
+def _nothing() -> None: ...

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-DEPTH = 4
+DEPTH = 1
 
 
 class Background(Generic[T]):
@@ -21,24 +21,24 @@ class Background(Generic[T]):
         self._work = work
         self._queue: Queue[T | None] = Queue(DEPTH)
         self._failure: BaseException | None = None
-        self._ending = False  # whatever still waits in the queue is dropped
+        self.ending = False  # whatever still waits in the queue is dropped
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, item: T) -> None:
-        """Waits while the queue is full. Raises what went wrong in the thread, here and on every later call."""
+        """Waits while the queue is full. Once the thread has failed, this raises."""
         assert self._thread.is_alive(), "put after close"
-        self._check()
+        self.check()
         self._queue.put(item)
 
     def close(self) -> None:
         """Wait until all is done, or raise what went wrong."""
         self._join()
-        self._check()
+        self.check()
 
     def abort(self) -> None:
         """Drop what waits and stop after the item in hand."""
-        self._ending = True
+        self.ending = True
         self._join()
 
     def _join(self) -> None:
@@ -46,13 +46,14 @@ class Background(Generic[T]):
             self._queue.put(None)
             self._thread.join()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what went wrong in the thread so far."""
         if self._failure is not None:
             raise self._failure
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            if self._failure is not None or self._ending:
+            if self._failure is not None or self.ending:
                 continue
             try:
                 self._work(item)

@@ -37,7 +37,7 @@ TEXTS = ("layer", "detail", "topic")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows in the order in which they happened. Whoever hands a batch over must not change its arrays afterwards."""
+    """Rows in the order in which they happened. The trace copies them: a driver may use its buffers again."""
 
     time_us: Int64s
     kind: UInt8s  # a core.records.Kind
@@ -83,6 +83,7 @@ class Names:
         return code
 
     def __getitem__(self, code: int) -> str:
+        assert 0 <= code < len(self.texts), f"no text has the code {code}"
         return self.texts[code]
 
     def __len__(self) -> int:

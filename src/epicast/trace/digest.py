@@ -2,9 +2,9 @@
 
 Each column has a running hash over its little-endian bytes, so where one batch ends and the next begins leaves no mark.
 Columns that hardly change from row to row are hashed as their runs, that is the rows where the value changes and the
-values from there on: the same content in far fewer bytes, and hashing is most of the work. Codes are renumbered by first
-use in their column and the texts follow in that order, so it does not matter which texts a driver interned first, or
-interned and never used.
+values from there on: the same content in far fewer bytes, and hashing is most of the work. Codes are renumbered by
+first use in their column and the texts follow in that order, so it does not matter which texts a driver interned first,
+or interned and never used.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class RunInfo:
     python: str
     platform: str
     rows: int = 0  # of events
-    digest: str = ""  # of events
+    digest: str = ""  # of events: a trace.digest, or empty
     counters: dict[str, Any] = field(default_factory=dict)
 
     @property

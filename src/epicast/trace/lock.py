@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import sys
 from pathlib import Path
-
-if sys.platform != "win32":
-    import fcntl
 
 
 def acquire(folder: Path) -> int | None:
-    """A handle to give to `release`, or None if another process holds the folder."""
+    """A handle to give to `release`, or None if another run holds the folder."""
     handle = os.open(folder, os.O_RDONLY)
-    if sys.platform != "win32":
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except OSError:  # a file system without locks: go on without
-            pass
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except OSError:
+        pass  # a file system without locks: go on without one
     return handle
 
 

@@ -12,9 +12,7 @@ import pyarrow.parquet as pq
 
 from epicast.trace.batch import Column
 from epicast.trace.files import sync, temporary
-
-GROUP_ROWS = 1 << 19
-"""Rows of a Parquet row group. Measured: from a quarter of a million to two millions, speed and size hardly differ."""
+from epicast.trace.group import GROUP_ROWS
 
 _WIDE = 1 << 31
 _STATISTICS = ("row", "time_us", "source", "seq")  # what readers look up; on every column they cost half the encoding
@@ -28,7 +26,11 @@ class ParquetFile:
         self.rows = 0
         self._published = False
         self._sink = pa.OSFile(str(temporary(path)), "wb")
-        self._writer = pq.ParquetWriter(self._sink, schema, **parquet_options(schema, wide_ids=wide_ids))
+        try:
+            self._writer = pq.ParquetWriter(self._sink, schema, **parquet_options(schema, wide_ids=wide_ids))
+        except BaseException:
+            self._remove()
+            raise
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
         self._writer.write(table, GROUP_ROWS)
@@ -41,15 +43,19 @@ class ParquetFile:
 
     def discard(self) -> None:
         """Remove the file, whatever state it is in."""
-        for close in (self._writer.close, self._sink.close):
-            with suppress(OSError, ValueError, pa.ArrowException):  # it may be the disk that failed
-                close()
-        temporary(self.path).unlink(missing_ok=True)
+        with suppress(OSError, ValueError, pa.ArrowException):  # it may be the disk that failed
+            self._writer.close()
+        self._remove()
 
     def publish(self) -> None:
         if not self._published:
             os.replace(temporary(self.path), self.path)
             self._published = True
+
+    def _remove(self) -> None:
+        with suppress(OSError):
+            self._sink.close()
+        temporary(self.path).unlink(missing_ok=True)
 
 
 def parquet_options(schema: pa.Schema, *, wide_ids: bool) -> dict[str, Any]:

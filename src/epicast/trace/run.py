@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,12 +24,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epicast import __version__
 from epicast.core.errors import EpicastError
 from epicast.core.records import Level
 from epicast.trace import info as run_info
 from epicast.trace import lock
 from epicast.trace.batch import Names
-from epicast.trace.digest import TraceDigest
 from epicast.trace.files import TEMPORARY, one_line, sync, temporary, write_text
 from epicast.trace.info import COMPLETE, INCOMPLETE, RUNNING, RunInfo
 from epicast.trace.parquet import ParquetFile, are_wide
@@ -74,7 +73,7 @@ class RunFolder:
             level=level.name.lower(),
             engine=engine,
             command=list(sys.argv if command is None else command),
-            epicast=_version(),
+            epicast=__version__,
             python=platform.python_version(),
             platform=platform.platform(),
         )
@@ -133,11 +132,10 @@ class OpenRun(RunFolder):
             lock.release(self._claim)
             raise
 
-    def events(self, names: Names, *, digest: bool = True) -> TraceWriter:
+    def events(self, names: Names) -> TraceWriter:
         """The one writer of the run's events."""
         assert self._writer is None, "the run has its writer already"
-        hashing = TraceDigest(names) if digest else None
-        self._writer = TraceWriter(self.path / EVENTS_FOLDER, self.info.trace_level, names, digest=hashing)
+        self._writer = TraceWriter(self.path / EVENTS_FOLDER, self.info.trace_level, names)
         return self._writer
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
@@ -147,7 +145,7 @@ class OpenRun(RunFolder):
     def write_nodes(self, nodes: Nodes) -> None:
         self._write(lambda: self._table(self.nodes_file, NODES, are_wide(nodes.node)).write(nodes.table()))
 
-    def finish(self, counters: Mapping[str, Any]) -> None:
+    def finish(self, counters: Mapping[str, Any], digest: str = "") -> None:
         """Make the run complete. If that cannot be, it is marked incomplete and the error raised."""
         assert self.info.status == RUNNING, "the run has ended"
         try:
@@ -155,7 +153,7 @@ class OpenRun(RunFolder):
             writer.close()
             self._write(self._close_tables)
             self._write(lambda: self._publish(writer))
-            done = replace(self.info, status=COMPLETE, rows=writer.rows, digest=_hex(writer), counters=dict(counters))
+            done = replace(self.info, status=COMPLETE, rows=writer.rows, digest=digest, counters=dict(counters))
             self._write(lambda: done.save(self.path))
         except EpicastError as error:
             self.fail(str(error))
@@ -265,14 +263,3 @@ def _clear(path: Path) -> None:
         old += (path / EVENTS_FOLDER).glob(pattern)
     for file in old:
         file.unlink(missing_ok=True)
-
-
-def _hex(writer: TraceWriter) -> str:
-    return writer.digest.hexdigest() if writer.digest is not None else ""
-
-
-def _version() -> str:
-    try:
-        return metadata.version("epicast")
-    except metadata.PackageNotFoundError:
-        return "unknown"

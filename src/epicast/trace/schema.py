@@ -13,7 +13,7 @@ from epicast.core.records import Kind
 VERSION = 1
 """Goes up when a column changes its meaning or goes away. A new column alone leaves it."""
 
-KIND_TEXTS = [kind.name.lower() for kind in Kind]
+KIND_TEXTS = {int(kind): kind.name.lower() for kind in Kind}
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -69,7 +69,7 @@ def describe() -> str:
     """All tables and columns as Markdown."""
     parts = [f"Trace schema, version {VERSION}."]
     parts += [_described(name, schema) for name, schema in TABLES.items()]
-    parts.append("Kinds: " + ", ".join(f"`{text}`" for text in KIND_TEXTS) + ".")
+    parts.append("Kinds: " + ", ".join(f"`{text}`" for text in KIND_TEXTS.values()) + ".")
     return "\n\n".join(parts) + "\n"
 
 

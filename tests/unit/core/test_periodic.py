@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 
 from epicast.core.periodic import Periodic
@@ -40,6 +42,19 @@ def test_the_first_run_falls_anywhere_in_the_first_period() -> None:
     assert all(1 <= first <= PERIOD_US for first in firsts)
     assert min(firsts) < PERIOD_US // 10
     assert max(firsts) > PERIOD_US * 9 // 10
+
+
+@pytest.mark.parametrize(("chance", "first_us"), [(0.0, 1), (0.5, PERIOD_US // 2 + 1), (1 - 2**-53, PERIOD_US)])
+def test_the_first_run_is_never_at_once_and_never_later_than_a_period(chance: float, first_us: int) -> None:
+    class Loaded(Random):
+        def random(self) -> float:
+            return chance
+
+    clock = Clock()
+    clock.env.rng = Loaded()
+    clock.task.start()
+    clock.env.advance(PERIOD_US)
+    assert clock.times == [first_us]
 
 
 def test_nothing_runs_before_the_start() -> None:

@@ -68,7 +68,7 @@ def test_equal_seeds_give_equal_chance() -> None:
 
 
 def test_timers_fire_in_order_of_time_and_then_of_arming() -> None:
-    env, fired = RecordingEnv(), []
+    env, fired = RecordingEnv(), list[object]()
     for name, delay_us in [("late", 20), ("first", 10), ("second", 10), ("now", 0)]:
         env.after(delay_us, fired.append, name)
     assert fired == []
@@ -77,7 +77,7 @@ def test_timers_fire_in_order_of_time_and_then_of_arming() -> None:
 
 
 def test_a_timer_sees_the_time_that_it_was_due() -> None:
-    env, seen = RecordingEnv(), []
+    env, seen = RecordingEnv(), list[int]()
     env.after(10, lambda: seen.append(env.now_us()))
     env.after(15, lambda: seen.append(env.now_us()))
     env.advance(100)
@@ -86,7 +86,7 @@ def test_a_timer_sees_the_time_that_it_was_due() -> None:
 
 
 def test_a_timer_waits_for_its_time_and_fires_once() -> None:
-    env, fired = RecordingEnv(), []
+    env, fired = RecordingEnv(), list[object]()
     env.after(10, fired.append, 1)
     env.advance(9)
     assert fired == []
@@ -97,7 +97,7 @@ def test_a_timer_waits_for_its_time_and_fires_once() -> None:
 
 
 def test_a_cancelled_timer_does_not_fire() -> None:
-    env, fired = RecordingEnv(), []
+    env, fired = RecordingEnv(), list[object]()
     timer = env.after(10, fired.append, 1)
     timer.cancel()
     timer.cancel()
@@ -107,16 +107,25 @@ def test_a_cancelled_timer_does_not_fire() -> None:
 
 
 def test_a_timer_may_cancel_another_that_is_due_at_the_same_time() -> None:
-    env, fired = RecordingEnv(), []
-    env.after(10, lambda: [timer.cancel() for timer in env.timers])
+    env, fired = RecordingEnv(), list[object]()
+
+    def cancel_all() -> None:
+        for timer in env.timers:
+            timer.cancel()
+
+    env.after(10, cancel_all)
     env.after(10, fired.append, 2)
     env.advance(10)
     assert fired == []
 
 
 def test_a_timer_armed_by_a_timer_fires_within_the_same_advance() -> None:
-    env, seen = RecordingEnv(), []
-    env.after(10, lambda: env.after(5, lambda: seen.append(env.now_us())))
+    env, seen = RecordingEnv(), list[int]()
+
+    def arm_another() -> None:
+        env.after(5, lambda: seen.append(env.now_us()))
+
+    env.after(10, arm_another)
     env.advance(15)
     assert seen == [15]
 

@@ -87,43 +87,87 @@ def test_skipping_in_an_unbroken_stream_loses_nothing() -> None:
     assert window.next == 3
 
 
+def test_a_provisional_window_takes_numbers_from_before_its_first() -> None:
+    window = SeqWindow(first=8, provisional=True)
+    assert window.add(8) is True
+    assert 5 not in window
+    assert [window.add(5), window.add(5)] == [True, False]
+    assert 5 in window
+    assert 6 not in window
+    assert (window.next, window.last) == (9, 8)
+
+
+def test_a_settled_window_takes_no_numbers_from_before_its_first() -> None:
+    window = SeqWindow(first=8)
+    assert window.provisional is False
+    assert 5 in window
+    assert window.add(5) is False
+
+
 def test_a_provisional_window_begins_where_it_is_told() -> None:
-    window = SeqWindow(provisional=True)
-    window.add(8)
-    window.settle(6)
-    assert (window.next, window.provisional, window.lost) == (6, False, 0)
-    assert window.missing(last=8, limit=9) == [(6, 7)]
+    window = SeqWindow(first=8, provisional=True)
+    for seq in (8, 9, 6, 11):
+        window.add(seq)
+    window.settle(5)
+    assert (window.first, window.next, window.provisional, window.lost) == (5, 5, False, 0)
+    assert window.missing(last=11, limit=9) == [(5, 5), (7, 7), (10, 10)]
+    assert [window.add(seq) for seq in (4, 6, 8, 5)] == [False, False, False, True]
+    assert window.next == 7
 
 
 def test_a_provisional_window_begins_at_the_lowest_number_it_saw() -> None:
-    window = SeqWindow(provisional=True)
+    window = SeqWindow(first=8, provisional=True)
     window.add(8)
-    window.add(9)
+    window.add(6)
     window.settle(20)
-    assert (window.next, window.ahead) == (10, {})
+    assert (window.first, window.next) == (6, 7)
+    assert window.missing(last=8, limit=9) == [(7, 7)]
 
 
-def test_a_provisional_window_that_saw_nothing_begins_where_it_is_told() -> None:
-    window = SeqWindow(provisional=True)
+def test_a_provisional_window_that_is_told_nothing_lower_stays_where_it_is() -> None:
+    window = SeqWindow(first=8, provisional=True)
+    window.add(8)
     window.settle(20)
-    assert window.next == 20
+    assert (window.first, window.next, window.provisional) == (8, 9, False)
+    assert window.add(7) is False
 
 
-def test_settling_never_moves_the_mark_back() -> None:
-    window = SeqWindow(first=5, provisional=True)
+def test_a_window_settles_once() -> None:
+    window = SeqWindow(first=8, provisional=True)
+    window.settle(7)
     window.settle(3)
-    assert window.next == 5
+    assert window.next == 7
 
 
-def test_a_settled_window_stays_where_it_is() -> None:
-    window = SeqWindow()
-    window.settle(20)
-    assert window.next == 0
+def test_numbers_from_before_are_kept_up_to_the_cap_and_can_be_asked_for_again() -> None:
+    window = SeqWindow(first=8, cap=4, provisional=True)
+    assert [window.add(seq) for seq in (7, 6, 5, 3, 4)] == [True, True, True, True, False]
+    assert 4 not in window
+    window.settle(4)
+    assert window.missing(last=7, limit=9) == [(4, 4)]
 
 
-def test_a_provisional_window_loses_nothing_at_the_cap() -> None:
-    window = SeqWindow(cap=2, provisional=True)
-    for seq in (10, 12, 14):
+def test_settling_reaches_no_farther_back_than_the_cap() -> None:
+    window = SeqWindow(first=100, cap=4, provisional=True)
+    for seq in (100, 97, 90):
         window.add(seq)
-    assert (window.next, window.lost, window.provisional) == (11, 0, False)
-    assert window.missing(last=14, limit=9) == [(11, 11), (13, 13)]
+    window.settle(0)
+    assert (window.first, window.next) == (97, 98)
+    assert window.missing(last=100, limit=9) == [(98, 99)]
+
+
+def test_settling_a_stream_that_ran_on_past_the_cap_changes_nothing() -> None:
+    window = SeqWindow(first=100, cap=4, provisional=True)
+    for seq in range(100, 110):
+        window.add(seq)
+    window.settle(0)
+    assert (window.next, window.ahead) == (110, {})
+    assert 100 in window
+
+
+def test_settling_keeps_to_the_cap() -> None:
+    window = SeqWindow(first=10, cap=3, provisional=True)
+    for seq in (12, 14, 16, 8):
+        window.add(seq)
+    window.settle(7)
+    assert (window.next, list(window.ahead), window.lost) == (9, [12, 14, 16], 1)

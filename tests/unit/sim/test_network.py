@@ -1,5 +1,6 @@
-"""What the network does to messages: timing, loss, copies, queues, rules, sleeping receivers, and that nothing gets lost
-from the accounts."""
+"""What the network does to messages: timing, loss, copies, queues, rules, sleeping receivers.
+
+And the accounts: whatever was sent is somewhere."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Measurements of the simulator, each one in a process of its own."""

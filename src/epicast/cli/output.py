@@ -1,0 +1,29 @@
+"""Where commands print: tables for people, one JSON object for programs. Everything else goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 100  # where there is no terminal to ask
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Colours on a terminal, plain text elsewhere."""
+    from rich.console import Console
+
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, highlight=False, width=None if terminal else WIDTH)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """One line for whoever watches."""
+    print(f"epicast: {text}", file=sys.stderr, flush=True)

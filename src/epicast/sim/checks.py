@@ -1,0 +1,116 @@
+"""What must hold of a world's overlay and trees: at every instant (`unsafe`) and once it has come to rest.
+
+Each check returns what is wrong, one line each, with the processes concerned; nothing means that all is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epicast.sim.world import World
+
+
+def unsafe(world: World) -> list[str]:
+    """Invariants that no fault may break, not even for a moment."""
+    return [line for node in world.up for line in _unsafe_node(node, world.nodes[node])]
+
+
+def _unsafe_node(me: int, node: Any) -> Iterator[str]:
+    members, spread = node.membership, node.dissemination
+    if hasattr(members, "passive"):
+        yield from _unsafe_views(me, members)
+    for flow in getattr(spread, "flows", {}).values():
+        yield from _unsafe_flow(me, spread, flow)
+
+
+def _unsafe_views(me: int, members: Any) -> Iterator[str]:
+    active, passive, config = members.active, members.passive, members.config
+    if len(active) > members.size_max:
+        yield f"node {me} has {len(active)} neighbours; the limit is {members.size_max} (H-I2)"
+    if len(passive) > config.passive_size:
+        yield f"node {me} has a passive view of {len(passive)}; the limit is {config.passive_size}"
+    if me in active or me in passive:
+        yield f"node {me} is in its own view"
+    if any(peer in passive for peer in active):
+        yield f"node {me} has an active neighbour in its passive view"
+
+
+def _unsafe_flow(me: int, spread: Any, flow: Any) -> Iterator[str]:
+    if flow.parent is not None and flow.parent not in spread.neighbours:
+        yield f"node {me} has parent {flow.parent}, which is no neighbour"
+    if flow.path and flow.path.count(me) != 1:
+        yield f"node {me} has path {flow.path} (B-I4)"
+    if flow.root == me and flow.parent is not None:
+        yield f"node {me} is the source and has a parent"
+    if flow.parent is None and flow.root != me and flow.path and flow.repair is None:
+        yield f"node {me} has lost its parent and does nothing about it (B-I11)"
+    if len(flow.buffer) > spread.config.buffer_messages:
+        yield f"node {me} buffers {len(flow.buffer)} messages"
+
+
+def overlay(world: World) -> list[str]:
+    """At rest: neighbours are up and everyone reaches everyone (H-I5)."""
+    views = _views(world)
+    wrong = [f"node {a} holds {b}, which is gone" for a, view in views.items() for b in view if b not in views]
+    return wrong or _connected(views)
+
+
+def stranded(world: World) -> list[int]:
+    """Processes that know nobody alive: all they ever heard of is gone, so nothing can bring them back."""
+    return [node for node in world.up if not any(peer in world.nodes for peer in _known(world.nodes[node].membership))]
+
+
+def _known(members: Any) -> Iterator[int]:
+    for view in ("active", "passive", "lost", "contacts"):
+        yield from getattr(members, view, ())
+
+
+def one_sided(world: World) -> list[tuple[int, int]]:
+    """Links that only the first of the two holds (H-I1). A link that is being made or ended looks like that for a moment."""
+    views = _views(world)
+    return [(a, b) for a, view in views.items() for b in view if b in views and a not in views[b]]
+
+
+def _views(world: World) -> dict[int, list[Any]]:
+    return {node: list(world.nodes[node].membership.peers()) for node in world.up}
+
+
+def _connected(views: dict[Any, list[Any]]) -> list[str]:
+    if not views:
+        return []
+    start = next(iter(views))
+    reached, frontier = {start}, [start]
+    while frontier:
+        news = [peer for peer in views[frontier.pop()] if peer not in reached]
+        reached.update(news)
+        frontier += dict.fromkeys(news)
+    return [] if len(reached) == len(views) else [f"node {start} reaches {len(reached)} of {len(views)} processes"]
+
+
+def trees(world: World) -> list[str]:
+    """At rest: in every flow whose source is up, parents are neighbours and lead to the source (B-I2)."""
+    flows = dict.fromkeys(
+        flow for node in world.up for flow in getattr(world.nodes[node].dissemination, "flows", {}) if flow[0] in world.nodes
+    )
+    return [line for flow in flows for line in _tree(world, flow)]
+
+
+def _tree(world: World, flow: Any) -> Iterator[str]:
+    parents = {node: _parent(world.nodes[node].dissemination, flow) for node in world.up if node != flow[0]}
+    for node in parents:
+        seen: dict[Any, None] = {}
+        at: Any = node
+        while at != flow[0] and at is not None and at not in seen:
+            seen[at] = None
+            at = parents.get(at)
+        if at is None:
+            yield f"node {node} of flow {flow} is cut off at {list(seen)[-1]}, which has no parent"
+        elif at != flow[0]:
+            yield f"node {node} of flow {flow} leads into the cycle of {at}"
+
+
+def _parent(spread: Any, flow: Any) -> Any:
+    state = spread.flows.get(flow)
+    return state.parent if state is not None else None
