@@ -1,4 +1,4 @@
-"""One random program for any engine: processes that send, set timers, hold links and write records, and what came of it.
+"""One random program for any engine: processes that send, set timers, hold links and write records, and its outcome.
 
 Every choice is drawn from one generator in the order in which the engine calls, so two engines that once differ in
 that order go on to differ in everything.
@@ -168,7 +168,7 @@ class Program:
         self.act(self.parts[number % len(self.parts)])
 
     def do_run(self, number: int) -> None:
-        until_us = self.engine.now + number % 7 * 10_000 + number
+        until_us = self.engine.now + number % 7 * 10_000 + number - 5_000  # now and then before the present
         self.note(self.engine.run(until_us) if number % 3 else self.engine.run(until_us, number))
 
     def do_jump(self, number: int) -> None:

@@ -70,9 +70,7 @@ def test_flooding_a_random_graph_leaves_the_same_trace(transport: str) -> None:
 
 def flood(engine_class: type[Engine], transport: Any, nodes: int = 250, messages: int = 60) -> dict[str, Any]:
     engine = engine_class(100, Random(1), Level.FULL)
-    Network(
-        engine, NetworkConfig(transport=transport), parse_latency("uniform 10ms 100ms").build(Random(2)), Random(2)
-    )
+    Network(engine, NetworkConfig(transport=transport), parse_latency("uniform 10ms 100ms").build(Random(2)), Random(2))
     stack, graph, batches = load("static-flood"), Random(3), list[Batch]()
     digest = TraceDigest(engine.describer.names)
     engine.sink = batches.append
@@ -137,9 +135,9 @@ def test_a_handler_that_raises_leaves_both_engines_alike() -> None:
 def stumble(engine: type[Engine]) -> dict[str, Any]:
     """Of five messages and five timers for one moment the third raises; then the run goes on."""
     program = Program(engine, 1, Level.FULL)
+    nudges = [Nudge(number) for number in range(5)]
     for number in range(5):
-        nudge = Nudge(number)
-        program.engine.post(0, 1, nudge, program.engine.describe(nudge, 7), 30)
+        program.engine.post(0, 1, nudges[number], program.engine.describe(nudges[number], 7), 30)
         program.engine.call_at(7_000, raise_at if number == 2 else program.note, number)
     raising = {Nudge: (1, lambda part, sender, nudge: raise_at(2) if nudge.number == 2 else None)}
     program.engine.use_handlers(raising)
@@ -149,6 +147,7 @@ def stumble(engine: type[Engine]) -> dict[str, Any]:
         with pytest.raises(ZeroDivisionError):
             program.engine.run(1_000_000)
     assert program.engine.run(1_000_000)
+    assert len({sys.getrefcount(nudge) for nudge in nudges}) == 1, "those that were lost are still held"
     return program.outcome()
 
 

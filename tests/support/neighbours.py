@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from epicast.core.ids import FlowId, NodeId
 from epicast.core.message import Event, Position
-from epicast.core.recording import Effect, RecordingEnv
+from epicast.core.recording import Effect, RecordingEnv, Send
+from epicast.core.roles import handler_name
 from epicast.dissemination.brisa import Brisa, BrisaConfig
 from epicast.dissemination.brisa_flow import FlowState
 from epicast.dissemination.brisa_messages import Data, Deactivate, Whereabouts
@@ -129,11 +130,31 @@ class Tree:
         self.brisa.on_whereabouts(peer, Whereabouts(position(path, last=last, pending=pending)))
 
 
-def data(seq: int, path: tuple[NodeId, ...], *, source: NodeId = 0, flow: FlowId = (0, 0), flags: int = 0) -> Data:
+def data(
+    seq: int,
+    path: tuple[NodeId, ...],
+    *,
+    source: NodeId = 0,
+    flow: FlowId = (0, 0),
+    flags: int = 0,
+    hops: int | None = None,
+) -> Data:
     """As it comes from the last process of the path. One hop for each, so that hops and paths can be compared."""
-    return Data(flow, source, seq, len(path), path, flags, "t", b"payload")
+    return Data(flow, source, seq, len(path) if hops is None else hops, path, flags, "t", b"payload")
 
 
 def position(path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False, flow: FlowId = (0, 0)) -> Position:
     """Of a process that has the messages of process 0 up to `last`."""
     return Position(flow, path, ((0, last),), pending)
+
+
+def exchange(processes: Mapping[NodeId, Any]) -> None:
+    """Carry messages between these protocols, each link in order, until there are none; others' are lost."""
+    quiet = False
+    while not quiet:
+        quiet = True
+        for me, process in processes.items():
+            for effect in process.env.take():
+                if isinstance(effect, Send) and effect.to in processes:
+                    quiet = False
+                    getattr(processes[effect.to], handler_name(type(effect.msg)))(me, effect.msg)

@@ -94,12 +94,13 @@ class Overlay:
         config: Config | None = None,
         *,
         static: bool = False,
+        held: HyParViewConfig = HELD,
         latency: str | Latency = "uniform 10ms 100ms",
         seed: int = 1,
     ) -> None:
         self.edges = list(edges)
         config = config or (FloodConfig() if issubclass(make, Flood) else BrisaConfig())
-        membership = Role("static", Static, StaticConfig()) if static else Role("hyparview", HyParView, HELD)
+        membership = Role("static", Static, StaticConfig()) if static else Role("hyparview", HyParView, held)
         self.stack = Stack("test", "", membership, Role("test", make, config))
         self.engine = Engine(100, Random(seed), Level.OFF)
         model = parse_latency(latency).build(Random(seed)) if isinstance(latency, str) else latency

@@ -1,7 +1,136 @@
+"""`epicast bench`: how fast the simulator is on this machine, and where its time goes."""
+
 from __future__ import annotations
-from epicast.cli.help import new_app
-app = new_app()
-@app.command()
-def engine() -> None: ...
-@app.command()
-def profile() -> None: ...
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epicast.cli.help import Command, new_app
+
+if TYPE_CHECKING:
+    from epicast.cli.benchmarks.profile import Part, Profile
+    from epicast.cli.benchmarks.runner import Report
+
+CHECK_FAILED = 1
+
+app = new_app(help="Measure the simulator on this machine.")
+
+
+@app.command(cls=Command)
+def engine(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and shorter; the ratios are noisier.")] = False,
+    nodes: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Sizes instead of 1,000, 10,000 and 100,000; repeat it.")
+    ] = None,
+    messages: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="So many everywhere, instead of what takes some seconds.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="How often; the median counts.")] = 3,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Measure both engines and SimPy on one workload, in turns, and what protocols, traces and idle nodes cost.
+
+    Floods a random graph of out-degree 9, then streams over HyParView and BRISA. Every measurement runs in a process of
+    its own. Takes some minutes, with --quick about two.
+    """
+    _require_simpy()
+    from epicast.cli.benchmarks import report
+    from epicast.cli.benchmarks.plan import make_plan
+    from epicast.cli.benchmarks.runner import run_cases
+    from epicast.cli.output import console, print_json
+
+    plan = make_plan(nodes or (), messages, rounds, quick=quick)
+    with _progress(quiet=quiet) as tell:
+        samples = run_cases(plan.cases(), tell)
+    results = report.as_dict(plan, samples)
+    if as_json:
+        print_json(results)
+    else:
+        console().print(report.view(results))
+    if check and any(target["met"] is False for target in results["targets"].values()):
+        raise typer.Exit(CHECK_FAILED)
+
+
+@app.command(cls=Command)
+def profile(
+    stack: Annotated[str, typer.Option(metavar="NAME", help="A named stack.")] = "brisa",
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many processes.")] = 1000,
+    messages: Annotated[int, typer.Option(metavar="N", min=1, help="How many are published, 5 a second.")] = 50,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of each table.")] = 12,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell where the time of a stream goes, by module, handler and function, on the pure engine."""
+    from epicast.cli.benchmarks.profile import profile
+    from epicast.cli.output import console, print_json
+
+    found = profile(stack, nodes, messages)
+    if as_json:
+        print_json(_profile_dict(found, top))
+    else:
+        console().print(_profile_view(found, top))
+
+
+def _require_simpy() -> None:
+    from importlib.util import find_spec
+
+    from epicast.core.errors import EpicastError
+
+    if find_spec("simpy") is None:
+        raise EpicastError('SimPy is not installed: pip install "epicast[bench]"')
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Report]:
+    from epicast.cli.output import console, note
+
+    if not quiet and sys.stderr.isatty():
+        from rich.progress import Progress
+
+        with Progress(console=console(stderr=True), transient=True) as bar:
+            task = bar.add_task("measuring", total=None)
+            yield lambda done, total, job, _: bar.update(task, completed=done, total=total, description=job.name)
+    elif quiet:
+        yield lambda *_: None
+    else:
+        yield lambda done, total, job, result: note(f"{done}/{total} {job.name}: {result.cpu_seconds:.2f} s")
+
+
+def _profile_dict(found: Profile, top: int) -> dict[str, Any]:
+    tables = {"modules": found.modules, "handlers": found.handlers, "functions": found.functions}
+    return {
+        "events": found.events,
+        "seconds": found.seconds,
+        **{name: [part._asdict() for part in parts[:top]] for name, parts in tables.items()},
+    }
+
+
+def _profile_view(found: Profile, top: int) -> Any:
+    from rich.console import Group
+
+    return Group(
+        f"{found.events:,} events in {found.seconds:.1f} s under the profiler",
+        _parts_table("module, own time", found.modules[:top]),
+        _parts_table("handler, with all that it calls", found.handlers[:top]),
+        _parts_table("function, own time", found.functions[:top]),
+    )
+
+
+def _parts_table(heading: str, parts: list[Part]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    from epicast.cli import formats as f
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold cyan")
+    table.add_column(heading, min_width=50)
+    for name in ("share", "seconds", "calls"):
+        table.add_column(name, justify="right")
+    for part in parts:
+        table.add_row(part.name, f.percent_rounded(part.share), f"{part.seconds:.2f}", f.count(part.calls))
+    return table

@@ -93,17 +93,17 @@ def explanation(flood: Outcome, tree: Outcome) -> str:
     """What the table shows, in one sentence."""
     a, b = flood.summary, tree.summary
     return (
-        f"{_delivered(a, b)}: every {a.stack} message reaches a process {f.number(a.copies_per_delivery, 1)} times, "
-        f"a {b.stack} message {f.number(b.copies_per_delivery, 1)} times, so each node sends "
-        f"{_compared(tree.bytes_per_node, flood.bytes_per_node, 'fewer', 'more')} bytes; in exchange the median latency is "
+        f"{_delivered(a, b)}; {a.stack} brings each process {f.number(a.copies_per_delivery)} copies of a message, "
+        f"{b.stack} {f.number(b.copies_per_delivery)}, which makes "
+        f"{_compared(tree.bytes_per_node, flood.bytes_per_node, 'fewer', 'more')} bytes to send and a median latency "
         f"{_compared(b.latency_ms['p50'], a.latency_ms['p50'], 'lower', 'higher')}, and {_mended(b)}."
     )
 
 
 def _delivered(a: Summary, b: Summary) -> str:
     if a.missing == b.missing == 0:
-        return f"Although {f.count(a.nodes['crashed'])} processes crashed, both deliver everything"
-    return f"{a.stack} delivers {f.percent(a.delivery_ratio)}, {b.stack} {f.percent(b.delivery_ratio)}"
+        return f"{f.count(b.nodes['crashed'])} processes crashed and both stacks delivered everything"
+    return f"{a.stack} delivered {f.percent(a.delivery_ratio)}, {b.stack} {f.percent(b.delivery_ratio)}"
 
 
 def _compared(value: float | None, other: float | None, less: str, more: str) -> str:
@@ -116,10 +116,8 @@ def _compared(value: float | None, other: float | None, less: str, more: str) ->
 def _mended(s: Summary) -> str:
     repairs = s.repairs
     if not repairs["parents_lost"]:
-        return "the tree had nothing to repair"
-    found = repairs["soft"] + repairs["hard"]
+        return "no process lost its parent in the tree"
     return (
-        f"the tree mended itself: {f.count(repairs['parents_lost'])} times a process lost its parent, {f.count(found)} "
-        f"times one found another ({f.count(repairs['soft'])} among its neighbours, {f.count(repairs['hard'])} by asking "
-        "further)"
+        f"of the {f.count(repairs['parents_lost'])} times that a process lost its parent in the tree, "
+        f"{f.count(repairs['soft'])} were mended among its neighbours and {f.count(repairs['hard'])} by a wider search"
     )

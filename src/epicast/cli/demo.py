@@ -14,14 +14,17 @@ CHURN = "const churn 3% each 10s"
 
 
 def demo(
-    nodes: Annotated[int, typer.Option(help="How many processes.")] = 512,
-    messages: Annotated[int, typer.Option(help="How many are published, 5 a second.")] = 100,
-    seed: Annotated[int, typer.Option(help="Same seed, same run.")] = 7,
-    engine: Annotated[str, typer.Option(help="auto, pure or compiled.")] = "auto",
+    nodes: Annotated[int, typer.Option(metavar="N", help="How many processes.")] = 512,
+    messages: Annotated[int, typer.Option(metavar="N", help="How many are published, 5 a second.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same run.")] = 7,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="auto, pure or compiled.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Compare flooding and a BRISA tree while 3 % of the processes crash, and others join, every ten seconds."""
+    """Compare flooding with a BRISA tree under churn.
+
+    The same messages, crashes and joins for both: 3 % of the processes are replaced every ten seconds.
+    """
     from epicast.cli import comparison
     from epicast.cli.output import console, print_json
 

@@ -18,6 +18,7 @@ from epicast.cli.demo import demo
 from epicast.cli.help import Command, new_app
 from epicast.cli.sim import sim
 from epicast.cli.stacks import stacks
+from epicast.cli.storm import storm
 from epicast.core.errors import EpicastError
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -26,6 +27,7 @@ app = new_app()
 app.command(cls=Command)(demo)
 app.command(cls=Command)(sim)
 app.command(cls=Command)(stacks)
+app.command(cls=Command)(storm)
 app.add_typer(bench.app, name="bench")
 
 

@@ -21,7 +21,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2, allow_nan=False))
+    """On one line, unless a person reads it on a terminal."""
+    print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, allow_nan=False))
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, a plain line every few seconds elsewhere, nothing when asked to be quiet."""
+"""How far a run has come: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
 
 from __future__ import annotations
 

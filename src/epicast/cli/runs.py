@@ -60,5 +60,5 @@ def play_into(folder: Path, world: World, report: Report | None = None, *, overw
         if summary.interrupted:
             run.fail("interrupted")
         else:
-            run.finish(summary.as_dict())
+            run.finish(summary.as_dict(), summary.trace_digest or "")
     return summary

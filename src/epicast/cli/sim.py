@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,71 +12,49 @@ if TYPE_CHECKING:
     from epicast.sim.scenario import Scenario
     from epicast.sim.summary import Summary
 
-SCENARIO, NETWORK, RUN, OUTPUT = "Scenario", "Network", "Run", "Output"
 INTERRUPTED = 130
 
 
+def option(heading: str, metavar: str | None, text: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=heading)
+
+
 def sim(
-    scenario: Annotated[Path | None, typer.Argument(help="A scenario file; the options below win over it.")] = None,
-    stack: Annotated[
-        str | None,
-        typer.Option(help="A named stack (see `epicast stacks`) or a stack's TOML file.", rich_help_panel=SCENARIO),
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO.toml", help="A scenario file; options win over it.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="How many processes.", rich_help_panel=SCENARIO)] = None,
-    messages: Annotated[int | None, typer.Option(help="How many are published.", rich_help_panel=SCENARIO)] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Messages a second, of all sources together.", rich_help_panel=SCENARIO)
-    ] = None,
-    payload: Annotated[int | None, typer.Option(help="Bytes of a message.", rich_help_panel=SCENARIO)] = None,
-    pattern: Annotated[str | None, typer.Option(help="rate, burst or poisson.", rich_help_panel=SCENARIO)] = None,
-    sources: Annotated[int | None, typer.Option(help="How many processes publish.", rich_help_panel=SCENARIO)] = None,
-    churn: Annotated[
-        str | None,
-        typer.Option(help='A script, like "const churn 3% each 60s".', rich_help_panel=SCENARIO),
-    ] = None,
-    warmup: Annotated[
-        str | None, typer.Option(help='Between the last join and the first message: "15s".', rich_help_panel=SCENARIO)
-    ] = None,
-    drain: Annotated[
-        str | None, typer.Option(help='At most so long after the last message: "20s".', rich_help_panel=SCENARIO)
-    ] = None,
+    stack: Annotated[str | None, option("Scenario", "NAME", "See `epicast stacks`; or a stack's TOML file.")] = None,
+    nodes: Annotated[int | None, option("Scenario", "N", "How many processes.")] = None,
+    messages: Annotated[int | None, option("Scenario", "N", "How many are published.")] = None,
+    rate: Annotated[float | None, option("Scenario", "R", "Messages a second, of all sources together.")] = None,
+    payload: Annotated[int | None, option("Scenario", "BYTES", "The size of a message.")] = None,
+    pattern: Annotated[str | None, option("Scenario", "NAME", "rate, burst or poisson.")] = None,
+    sources: Annotated[int | None, option("Scenario", "N", "How many processes publish.")] = None,
+    churn: Annotated[str | None, option("Scenario", "SCRIPT", 'Like "const churn 3% each 60s".')] = None,
+    warmup: Annotated[str | None, option("Scenario", "TIME", "From the last join to the first message.")] = None,
+    drain: Annotated[str | None, option("Scenario", "TIME", "At most so long after the last message.")] = None,
+    latency: Annotated[str | None, option("Network", "MODEL", 'Like "uniform 10ms 100ms".')] = None,
+    loss: Annotated[float | None, option("Network", "SHARE", "Of transmissions that are lost.")] = None,
+    transport: Annotated[str | None, option("Network", "NAME", "tcp or datagram.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Any other setting",
+            "NAME=VALUE",
+            "Of the stack's roles (membership.active_size=5) or of the scenario (network.duplication=0.01); repeat it.",
             "--set",
-            metavar="NAME=VALUE",
-            help="Any other setting, of the stack's roles (membership.active_size=5) or of the scenario "
-            "(network.duplication=0.01). May be repeated.",
-            rich_help_panel=SCENARIO,
         ),
     ] = None,
-    latency: Annotated[
-        str | None, typer.Option(help='Of a message: "uniform 10ms 100ms".', rich_help_panel=NETWORK)
-    ] = None,
-    loss: Annotated[float | None, typer.Option(help="Share of transmissions lost.", rich_help_panel=NETWORK)] = None,
-    transport: Annotated[str | None, typer.Option(help="tcp or datagram.", rich_help_panel=NETWORK)] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Same scenario and seed, same run.", rich_help_panel=RUN)
-    ] = None,
-    engine: Annotated[str, typer.Option(help="auto, pure or compiled.", rich_help_panel=RUN)] = "auto",
-    codec_check: Annotated[
-        bool, typer.Option("--codec-check", help="Encode and decode every message.", rich_help_panel=RUN)
-    ] = False,
-    trace: Annotated[
-        Path | None, typer.Option(help="Write a run folder: all that happened.", rich_help_panel=OUTPUT)
-    ] = None,
+    seed: Annotated[int | None, option("Run", "N", "Same scenario and seed, same run.")] = None,
+    engine: Annotated[str, option("Run", "NAME", "auto, pure or compiled.")] = "auto",
+    codec_check: Annotated[bool, option("Run", None, "Encode and decode every message.", "--codec-check")] = False,
+    trace: Annotated[Path | None, option("Output", "FOLDER", "Keep what happened in a run folder.")] = None,
     trace_level: Annotated[
-        str,
-        typer.Option(
-            help="deliveries: what applications see; full: every message sent and received as well.",
-            rich_help_panel=OUTPUT,
-        ),
+        str, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")
     ] = "deliveries",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a complete run in the folder.", rich_help_panel=OUTPUT)
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=OUTPUT)] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)] = False,
+    overwrite: Annotated[bool, option("Output", None, "Replace a complete run in the folder.", "--overwrite")] = False,
+    as_json: Annotated[bool, option("Output", None, "Print one JSON object.", "--json")] = False,
+    quiet: Annotated[bool, option("Output", None, "No progress.", "--quiet", "-q")] = False,
 ) -> None:
     """Play one scenario in the simulator and tell how it went.
 

@@ -23,7 +23,11 @@ def summary_view(summary: Summary, scenario: Scenario, folder: Path | None = Non
     rows.add_column()
     for label, value in _rows(summary, folder):
         rows.add_row(label, value)
-    return Group(_title(summary, scenario), Padding(rows, (1, 0, 1, 2)), Padding(_layers(summary), (0, 0, 0, 1)))
+    return Group(
+        _title(summary, scenario),
+        Padding(rows, (1, 0, 1, 2), expand=False),
+        Padding(_layers(summary), (0, 0, 0, 1), expand=False),
+    )
 
 
 def _title(summary: Summary, scenario: Scenario) -> Text:
@@ -41,7 +45,7 @@ def _rows(s: Summary, folder: Path | None) -> list[tuple[str, str]]:
     latency, hops = s.latency_ms, s.hops
     rows = [
         ("Delivered", _delivered(s)),
-        ("Copies per delivery", f"{f.number(s.copies_per_delivery)} ({f.number(s.duplicates_per_delivery)} duplicates)"),
+        ("Copies per delivery", f.number(s.copies_per_delivery)),
         ("Latency", " · ".join(f"{key} {f.ms(latency[key])}" for key in ("p50", "p90", "p99", "max"))),
         ("Hops", f"mean {f.number(hops['mean'], 1)} · max {f.count(hops['max'])}"),
     ]
@@ -49,7 +53,9 @@ def _rows(s: Summary, folder: Path | None) -> list[tuple[str, str]]:
         rows += [("Tree", _tree(s.tree)), ("Repairs", _repairs(s))]
     rows.append(("Processes", _processes(s)))
     if s.drops:
-        rows.append(("Lost on the way", " · ".join(f"{f.count(count)} {why}" for why, count in s.drops.items())))
+        rows.append(
+            ("Lost on the way", " · ".join(f"{f.count(count)} ({_words(why)})" for why, count in s.drops.items()))
+        )
     speed = "" if s.events_per_second is None else f" · {f.rate(s.events_per_second)} ({s.engine} engine)"
     rows.append(("Simulated", f"{s.virtual_s:,.1f} s · {f.count(s.events)} events{speed}"))
     if s.trace_digest is not None:
@@ -57,6 +63,10 @@ def _rows(s: Summary, folder: Path | None) -> list[tuple[str, str]]:
     if folder is not None:
         rows.append(("Run folder", f"{folder}{' (incomplete)' if s.interrupted else ''}"))
     return rows
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")
 
 
 def _delivered(s: Summary) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Generic, TypeVar
 
+from epicast.core.chance import sample
+
 T = TypeVar("T")
 
 
@@ -61,6 +63,13 @@ class OrderedSet(Generic[T]):
             self._at[last] = hole
         return True
 
+    def replace(self, old: T, new: T) -> None:
+        """`new`, which must not be there yet, takes the place of `old`, which must."""
+        at = self._at.pop(old)
+        assert new not in self._at
+        self._at[new] = at
+        self.items[at] = new
+
     def clear(self) -> None:
         self.items.clear()
         self._at.clear()
@@ -72,4 +81,4 @@ class OrderedSet(Generic[T]):
 
     def sample(self, rng: Random, count: int) -> list[T]:
         """Up to `count` distinct members, uniformly, in random order."""
-        return rng.sample(self.items, min(count, len(self.items)))
+        return sample(rng, self.items, count)

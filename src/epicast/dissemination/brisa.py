@@ -10,14 +10,14 @@ Every message carries the path from the source to its sender, so that nobody ado
 At quiescence every process but the source has one parent and parents lead to the source (B-I2); then a message costs
 N - 1 transmissions and no duplicate (B-I3).
 
-Errata obeyed: symmetric deactivation is announced, limited to the message that built the tree, and undone by a child that
-depends on the link (E-B2); never back to the sender (E-B3); positions travel on keep-alives, and cycles and orphaned
-parents are found without data (E-B4); taint rule and confirmation (E-B5, `brisa_repair.py`); upward messages neither carry
-nor change positions (E-B9).
+Errata obeyed: symmetric deactivation is announced, limited to the message that built the tree, and undone by a child
+that depends on the link (E-B2); never back to the sender (E-B3); positions travel on keep-alives, and cycles and
+orphaned parents are found without data (E-B4); taint rule and confirmation (E-B5, `brisa_repair.py`); upward messages
+neither carry nor change positions (E-B9).
 
-Departures: a link that was faster than the parent's is deactivated only when the parent's copy comes, since a parent that
-no longer sends may be dead; a process that hears of a flow attaches at once rather than with the next message; whoever
-moves tells its children at once.
+Departures: a link that was faster than the parent's is deactivated only when the parent's copy comes, since a parent
+that no longer sends may be dead; a process that hears of a flow attaches at once rather than with the next message;
+whoever moves tells its children at once.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from epicast.core.message import Message, Position
 from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
+from epicast.core.window import SeqWindow
 from epicast.dissemination.brisa_flow import FlowState
 from epicast.dissemination.brisa_messages import (
     BOOTSTRAP,
@@ -50,12 +51,15 @@ __all__ = ["Brisa", "BrisaConfig"]
 
 
 class Brisa(TreeRepair):
+    __slots__ = ("_recent", "_told", "_watch", "next_seq", "own")
+
     handles: ClassVar[tuple[type[Message], ...]] = (Data, Deactivate, Activate, Whereabouts, Recover, Baseline)
 
     def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
         super().__init__(env, config, members, deliver)
         self.own: dict[str, FlowId] = {}  # the flow on which we publish a topic
         self.next_seq: dict[FlowId, int] = {}  # of our own messages, by flow
+        self._recent: FlowState | None = None  # of the last message: most often of the next one too
         self._told = 0  # which flow's position goes first on the next keep-alive
         self._watch = Periodic(env, config.watch_us, self._on_watch)
 
@@ -125,45 +129,55 @@ class Brisa(TreeRepair):
     # Data
 
     def on_data(self, sender: NodeId, msg: Data) -> bool:
-        flow = self.flows.get(msg.flow) or self.meet(msg.flow)
-        if flow is None:
-            return False
-        source, seq = msg.source, msg.seq
-        window = flow.windows.get(source)
+        flow = self._recent
+        if flow is None or flow.id is not msg.flow:
+            flow = self._recent = self.flows.get(msg.flow) or self.meet(msg.flow)
+            if flow is None:
+                return False
+        window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
         if window is None:
-            if source == self.env.me or len(flow.windows) >= self.config.sources_max:
-                return source == self.env.me
-            window = flow.window(source, seq, self.config.buffer_messages)
-        lost = window.lost
-        new = window.add(seq)
+            return msg.source == self.env.me
+        new = window.add(msg.seq)
         if sender != flow.parent or msg.path is not flow.parent_path:
             self._place(flow, sender, msg, new)
         if not new:
             if flow.rivals and sender == flow.parent:
                 self._dismiss_rivals(flow)
             return True
-        if window.lost != lost:
-            self.env.record(Kind.GAP, source=source, seq=seq, detail=f"{window.lost - lost} lost")
+        if window.lost != flow.lost_reported:
+            self._report_lost(flow, msg)
         if not msg.flags & BOOTSTRAP:
             self.deliver(msg, sender)
         self._pass_on(flow, msg, sender)
         return False
 
+    def _meet_source(self, flow: FlowState, msg: Data) -> SeqWindow | None:
+        if msg.source == self.env.me or len(flow.windows) >= self.config.sources_max:
+            return None
+        return flow.window(msg.source, msg.seq, self.config.buffer_messages)
+
     def _pass_on(self, flow: FlowState, msg: Data, sender: NodeId) -> None:
         flow.buffer.add(self.env.now_us(), msg)
         targets = flow.targets()
-        upward = msg.flags & UPWARD
-        if upward and flow.parent is not None:
-            targets = [*targets, flow.parent]  # tree edges both ways
-        if sender in flow.out_active or upward:
+        path, flags = flow.path, msg.flags
+        if flags:
+            flags &= ~RECOVERED
+            if flags & UPWARD:
+                path = ()
+                if flow.parent is not None:
+                    targets = [*targets, flow.parent]  # tree edges both ways
+        if sender != flow.parent or path is not flow.path:
             targets = [peer for peer in targets if peer != sender]  # E-B3
         if targets:
-            path = () if upward else flow.path
-            flags = msg.flags & ~RECOVERED
-            self.env.send_many(
-                targets,
-                Data(msg.flow, msg.source, msg.seq, msg.hops + 1, path, flags, msg.topic, msg.payload),
-            )
+            forwarded = Data(msg.flow, msg.source, msg.seq, msg.hops + 1, path, flags, msg.topic, msg.payload)
+            self.env.send_many(targets, forwarded)
+
+    def _report_lost(self, flow: FlowState, msg: Data) -> None:
+        """The window reached its cap and gave up its oldest hole."""
+        lost = sum(window.lost for window in flow.windows.values())
+        if lost > flow.lost_reported:
+            self.env.record(Kind.GAP, source=msg.source, seq=msg.seq, detail=f"{lost - flow.lost_reported} lost")
+            flow.lost_reported = lost
 
     def _place(self, flow: FlowState, sender: NodeId, msg: Data, new: bool) -> None:
         """What a message tells about the tree, besides its payload."""
@@ -202,9 +216,12 @@ class Brisa(TreeRepair):
         flow.known[sender] = Position(flow.id, msg.path, progress)
 
     def _dismiss_rivals(self, flow: FlowState) -> None:
-        """The parent's copy came too: it is alive, and the faster links are spare."""
+        """The parent's copy came too: it is alive, and the faster links are spare, unless we prefer one of them."""
         for rival in list(flow.rivals):
-            self.prune(flow, rival)
+            if self._prefers(flow, rival):
+                self.start_switch(flow, rival)
+            elif rival != flow.switch:
+                self.prune(flow, rival)
 
     def _symmetric(self, flow: FlowState, msg: Data) -> bool:
         """The sender had this message before ours could reach it, so it will not choose us. True only of the message
@@ -261,13 +278,12 @@ class Brisa(TreeRepair):
         return position is not None and position.path[-2:-1] == (self.env.me,)
 
     def positions(self) -> tuple[Position, ...]:
-        flows = list(self.flows.values())
-        most = self.config.positions_max
-        if len(flows) > most:
-            start = self._told % len(flows)
-            self._told = start + most
-            flows = (flows + flows)[start : start + most]
-        return tuple([flow.position() for flow in flows])
+        if len(self.flows) <= self.config.positions_max:
+            return tuple([flow.position() for flow in self.flows.values()])
+        flows, most = list(self.flows.values()), self.config.positions_max
+        start = self._told % len(flows)
+        self._told = start + most
+        return tuple([flow.position() for flow in (flows + flows)[start : start + most]])
 
     def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
         if peer not in self.neighbours:
@@ -276,7 +292,10 @@ class Brisa(TreeRepair):
             flow = self.flows.get(position.flow) or self.meet(position.flow)
             if flow is None:
                 continue
-            self.hear_position(flow, peer, position)
+            if flow.parent is not None and flow.parent != peer and flow.switch is None:
+                flow.known[peer] = position  # the usual case: good to know
+            else:
+                self.hear_position(flow, peer, position)
             for source, last in position.progress:
                 window = flow.windows.get(source)
                 if window is None or last >= window.next:
@@ -310,3 +329,4 @@ class Brisa(TreeRepair):
         assert flow.repair is not None
         flow.repair.stop_timer()
         del self.flows[flow.id]
+        self._recent = None

@@ -74,10 +74,13 @@ class FlowState:
         "id",
         "in_active",
         "known",
+        "lost_reported",
         "mid_stream",
         "out_active",
         "parent",
         "parent_path",
+        "past_asked_us",
+        "past_asks",
         "path",
         "pruned_us",
         "repair",
@@ -86,8 +89,6 @@ class FlowState:
         "root",
         "root_asks",
         "siblings",
-        "past_asked_us",
-        "past_asks",
         "starved_since_us",
         "suspect",
         "switch",
@@ -108,6 +109,7 @@ class FlowState:
         self.downstream: list[NodeId] | None = None  # cached: out_active without the parent
         self.known: dict[NodeId, Position] = {}  # last told by each neighbour
         self.windows: dict[NodeId, SeqWindow] = {}  # by publisher
+        self.lost_reported = 0  # how many numbers given up are in the trace
         self.buffer = buffer
         self.siblings: frozenset[FlowId] = frozenset()
         self.first_id: tuple[NodeId, int] | None = None  # the message with which the tree emerged here
@@ -161,7 +163,7 @@ class FlowState:
         return window
 
     def progress(self) -> tuple[tuple[NodeId, int], ...]:
-        return tuple((source, window.last) for source, window in self.windows.items())
+        return tuple([(source, w.last if w.ahead else w.next - 1) for source, w in self.windows.items()])
 
     def position(self) -> Position:
         # A process that searches a parent softly keeps its path, and its children, but is not to be adopted.

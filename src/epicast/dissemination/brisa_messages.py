@@ -82,7 +82,7 @@ class Baseline(TreeMessage, tag=55):
 class BrisaConfig(Config):
     strategy: Literal["first-come", "delay-aware"] = "first-come"  # the documents' default
     symmetric: bool = True  # symmetric deactivation, with first-come only
-    reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a known tree whose root is so near; 0: never
+    reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a tree whose root is so near; 0: never
     buffer_messages: Annotated[int, msgspec.Meta(ge=1)] = 512  # our guess: 100 s at the documents' 5 messages a second
     buffer_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 24
     recover_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 256  # messages sent again for one request

@@ -1,8 +1,8 @@
 """BRISA, part 1: messages that were missed are asked for again, from whoever still has them.
 
 A gap is nothing unusual: it closes by itself when the parent recovers and forwards. So nothing is asked for unless it
-lacked at two looks in a row, a watch period apart. What no neighbour has any more is given up, and said so in the trace;
-it is never skipped silently.
+lacked at two looks in a row, a watch period apart. What no neighbour has any more is given up, and said so in the
+trace; it is never skipped silently.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ ROOT_ASKS_MAX = 3
 
 
 class Recovery:
+    __slots__ = ("config", "deliver", "env", "flows", "left", "members", "neighbours", "started_us")
+
     def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
         self.flows: dict[FlowId, FlowState] = {}
@@ -134,6 +136,7 @@ class Recovery:
         for source in overdue:
             window = flow.windows[source]
             lost = window.skip_hole()
+            flow.lost_reported += lost
             if lost:
                 self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{lost} lost")
 

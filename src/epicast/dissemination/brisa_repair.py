@@ -1,14 +1,14 @@
 """BRISA, part 2: how a process that lost its parent finds another one without closing a cycle.
 
 *Soft repair* asks one neighbour that is known to be attached, and adopts it when it confirms. *Hard repair*, when no
-neighbour will do, forgets the own position and asks everybody; children learn of it, because the request comes from their
-parent, and repair in turn.
+neighbour will do, forgets the own position and asks everybody; children learn of it, because the request comes from
+their parent, and repair in turn.
 
-Which neighbours will do (E-B5): their path must not run through us, nor through a process that is known to have failed or
-to be fresh (the taint set), and they must not be looking for a parent themselves; that is checked again when they confirm.
-Two processes orphaned by *different* failures can still adopt into each other's subtree. So whoever moves tells its
-children at once, and a process that finds itself in its parent's path, by data, by such an announcement or by a
-keep-alive, lets the parent go (E-B4).
+Which neighbours will do (E-B5): their path must not run through us, nor through a process that is known to have
+failed or to be fresh (the taint set), and they must not be looking for a parent themselves; that is checked again
+when they confirm. Two processes orphaned by *different* failures can still adopt into each other's subtree. So
+whoever moves tells its children at once, and a process that finds itself in its parent's path, by data, by such an
+announcement or by a keep-alive, lets the parent go (E-B4).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from epicast.dissemination.brisa_recovery import Recovery
 
 
 class TreeRepair(Recovery):
+    __slots__ = ()
+
     # Choosing
 
     def eligible(self, flow: FlowState, peer: NodeId) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from epicast.core.config import Config
 from epicast.core.env import Env
-from epicast.core.ids import NodeId
+from epicast.core.ids import NOBODY, NodeId
 from epicast.core.message import Count, Hops, Message, Payload, Position, Topic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
@@ -40,13 +40,15 @@ class FloodConfig(Config):
 class Flood:
     """What is forwarded once, and which numbers of each source were seen."""
 
-    __slots__ = ("config", "deliver", "env", "members", "seen", "seq")
+    __slots__ = ("_recent", "_recent_source", "config", "deliver", "env", "members", "seen", "seq")
 
     handles: ClassVar[tuple[type[Message], ...]] = (Gossip,)
 
     def __init__(self, env: Env, config: FloodConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
         self.seen: dict[NodeId, SeqWindow] = {}
+        self._recent_source: NodeId = NOBODY  # copies of one message come close together
+        self._recent: SeqWindow | None = None
         self.seq = 0
 
     def start(self) -> None: ...
@@ -63,12 +65,14 @@ class Flood:
 
     def on_gossip(self, sender: NodeId, msg: Gossip) -> bool:
         source, seq = msg.source, msg.seq
-        window = self.seen.get(source)
-        if window is None:
-            window = self._meet(source, seq)
+        window = self._recent
+        if source != self._recent_source or window is None:
+            window = self.seen.get(source) or self._meet(source, seq)
             if window is None:
                 return True
-        if not window.add(seq):
+            self._recent_source, self._recent = source, window
+        # Most copies are duplicates: tell them without a call.
+        if (seq < window.next and window.before is None) or not window.add(seq):
             return True
         self.deliver(msg, sender)
         peers = [peer for peer in self.members.peers() if peer != sender]

@@ -108,8 +108,8 @@ class HyParViewConfig(Config):
 
     def check(self) -> None:
         if self.passive_walk_at > self.join_walk_length:
-            raise ConfigError(
-                f"passive_walk_at: expected at most join_walk_length ({self.join_walk_length}), got {self.passive_walk_at}"
-            )
+            most, got = self.join_walk_length, self.passive_walk_at
+            raise ConfigError(f"passive_walk_at: expected at most join_walk_length = {most}, got {got}")
         if self.silence_us <= self.keep_alive_us:
-            raise ConfigError(f"silence_us: expected more than keep_alive_us ({self.keep_alive_us}), got {self.silence_us}")
+            least, got = self.keep_alive_us, self.silence_us
+            raise ConfigError(f"silence_us: expected more than keep_alive_us = {least}, got {got}")

@@ -68,7 +68,7 @@ def _known(members: Any) -> Iterator[int]:
 
 
 def one_sided(world: World) -> list[tuple[int, int]]:
-    """Links that only the first of the two holds (H-I1). A link that is being made or ended looks like that for a moment."""
+    """Links that only the first of the two holds (H-I1). One that is being made or ended looks so for a moment."""
     views = _views(world)
     return [(a, b) for a, view in views.items() for b in view if b in views and a not in views[b]]
 
@@ -92,7 +92,10 @@ def _connected(views: dict[Any, list[Any]]) -> list[str]:
 def trees(world: World) -> list[str]:
     """At rest: in every flow whose source is up, parents are neighbours and lead to the source (B-I2)."""
     flows = dict.fromkeys(
-        flow for node in world.up for flow in getattr(world.nodes[node].dissemination, "flows", {}) if flow[0] in world.nodes
+        flow
+        for node in world.up
+        for flow in getattr(world.nodes[node].dissemination, "flows", {})
+        if flow[0] in world.nodes
     )
     return [line for flow in flows for line in _tree(world, flow)]
 

@@ -1,4 +1,5 @@
-"""The event loop of the simulator, in plain Python. `_engine.pyx` is the same loop compiled, byte for byte the same run.
+"""The event loop of the simulator, in plain Python. `_engine.pyx` is the same loop compiled, byte for byte the same
+run.
 
 Two queues. Messages travel in *flat buckets*: one list per tick of arrival, four entries a message (to, from, message,
 description), no object per event and no heap entry but one per tick. Timers keep microseconds: one list per due time.
@@ -337,7 +338,9 @@ class Engine:
         """Keep only descriptions that something in flight may still refer to. They are numbered in the order of
         sending, so the first entry of each bucket has the lowest number in it."""
         newest = self._info_base + len(self._infos)
-        oldest = min((bucket[3] for bucket in self._buckets.values() if bucket), default=newest) if self.full else newest
+        oldest = (
+            min((bucket[3] for bucket in self._buckets.values() if bucket), default=newest) if self.full else newest
+        )
         del self._infos[: oldest - self._info_base]
         self._info_base = oldest
 

@@ -167,7 +167,7 @@ class Network:
 
     def _chunk(self, count: int) -> list[int]:
         tick_us, half = self.engine.tick_us, self.engine.tick_us // 2
-        return [max(1, (us + half) // tick_us) for us in self.latency.chunk(self.rng, count)]
+        return [(us + half) // tick_us or 1 for us in self.latency.chunk(self.rng, count)]
 
     def delay_us(self, src: int, dst: int) -> int:
         """One propagation delay, drawn."""

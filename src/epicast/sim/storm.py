@@ -28,7 +28,13 @@ LOOK_US = 1_000_000  # between two checks of safety
 SYMMETRY_US = 6_000_000  # within which both sides of a link agree on it
 REST_US = 150_000_000  # within which everything must be in order after the faults
 
-LATENCIES = ("constant 20ms", "uniform 1ms 20ms", "uniform 10ms 100ms", "lognormal 40ms 0.5", "quantiles planetlab-epto")
+LATENCIES = (
+    "constant 20ms",
+    "uniform 1ms 20ms",
+    "uniform 10ms 100ms",
+    "lognormal 40ms 0.5",
+    "quantiles planetlab-epto",
+)
 
 
 @dataclass

@@ -74,10 +74,13 @@ def from_table(table: Mapping[str, Any], overrides: Mapping[str, Mapping[str, An
     for key in [*table, *(overrides or {})]:
         if key not in known:
             raise ConfigError(f"stack.{key}: unknown key; known keys: {', '.join(sorted(known))}")
+    for role in PROTOCOLS:
+        if not isinstance(table.get(role, {}), Mapping):
+            raise ConfigError(f"stack.{role}: expected a table with its protocol, got {table[role]!r}")
     merged = {role: {**table.get(role, {}), **(overrides or {}).get(role, {})} for role in PROTOCOLS}
     name = str(table.get("name", "custom"))
     roles = {role: _role(role, merged[role]) for role in PROTOCOLS}
-    source = {"name": name, "summary": str(table.get("summary", "")), **merged}
+    source: dict[str, Any] = {"name": name, "summary": str(table.get("summary", "")), **merged}
     return Stack(name, source["summary"], roles["membership"], roles["dissemination"], source)
 
 
@@ -91,7 +94,7 @@ def _named_table(name: str) -> dict[str, Any]:
 def _role(role: str, table: Mapping[str, Any]) -> Role:
     protocols = PROTOCOLS[role]
     protocol = table.get("protocol")
-    if protocol not in protocols:
+    if not isinstance(protocol, str) or protocol not in protocols:
         raise ConfigError(f"stack.{role}.protocol: expected one of {', '.join(protocols)}, got {protocol!r}")
     module_name, class_name, config_name = protocols[protocol]
     module = import_module(module_name)

@@ -24,6 +24,7 @@ class ParquetFile:
     def __init__(self, path: Path, schema: pa.Schema, *, wide_ids: bool = False) -> None:
         self.path = path
         self.rows = 0
+        self._whole = True  # no write has failed
         self._published = False
         self._sink = pa.OSFile(str(temporary(path)), "wb")
         try:
@@ -33,10 +34,14 @@ class ParquetFile:
             raise
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
+        self._whole = False
         self._writer.write(table, GROUP_ROWS)
+        self._whole = True
         self.rows += table.num_rows
 
     def close(self) -> None:
+        if not self._whole:
+            raise OSError(f"rows of {self.path.name} were lost")
         self._writer.close()
         self._sink.close()
         sync(temporary(self.path))

@@ -33,8 +33,7 @@ def _read(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str] | Non
             raise EpicastError(f"no column {name}: there are {', '.join(schema.names)}")
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns], schema.metadata)
     try:
-        # One file at a time: as a data set pyarrow would take `run=1` in a folder's name for a column.
-        tables = [pq.ParquetFile(file).read(wanted.names).select(wanted.names) for file in files if file.exists()]
+        tables = [pq.read_table(file, columns=wanted.names, partitioning=None) for file in files if file.exists()]
     except (OSError, pa.ArrowException) as error:
         raise EpicastError(f"cannot read the trace: {one_line(error)}") from None
     return pa.concat_tables([wanted.empty_table(), *tables]).unify_dictionaries()

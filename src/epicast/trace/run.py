@@ -126,7 +126,7 @@ class OpenRun(RunFolder):
     def begin(self, scenario_text: str, *, overwrite: bool) -> None:
         """Make the folder this run's, or leave it as it is and raise."""
         try:
-            _require_free(self.path, overwrite=overwrite)
+            self._write(lambda: _require_free(self.path, overwrite=overwrite))
             self._write(lambda: self._prepare(scenario_text))
         except BaseException:
             lock.release(self._claim)

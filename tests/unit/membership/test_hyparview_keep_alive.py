@@ -42,10 +42,33 @@ def test_a_keep_alive_is_answered_with_its_own_time_stamp() -> None:
     assert ear.notes == []
 
 
-def test_what_a_keep_alive_tells_is_handed_up() -> None:
-    view, _, ear = hyparview(active=[1])
-    view.on_keep_alive(1, KeepAlive(123, 4, HERE))
+def test_what_a_keep_alive_tells_is_handed_up_within_a_period() -> None:
+    view, env, ear = hyparview(active=[1], active_size=1, **ALIVE)
+    view.start(())
+    view.on_keep_alive(1, KeepAlive(0, 4, HERE))
+    env.advance(PERIOD)
     assert ear.notes == [("heard", 1, HERE)]
+    env.advance(PERIOD)
+    assert ear.notes == [("heard", 1, HERE)]
+
+
+def test_of_two_keep_alives_within_a_period_the_later_one_counts() -> None:
+    view, env, ear = hyparview(active=[1], active_size=1, **ALIVE)
+    view.start(())
+    there = (Position((7, 0), (7, 4, 3)),)
+    view.on_keep_alive(1, KeepAlive(0, 4, HERE))
+    view.on_keep_alive(1, KeepAlive(1, 4, there))
+    env.advance(PERIOD)
+    assert ear.notes == [("heard", 1, there)]
+
+
+def test_what_a_neighbour_told_before_it_went_is_not_handed_up() -> None:
+    view, env, ear = hyparview(active=[1, 2], active_size=1, **ALIVE)
+    view.start(())
+    view.on_keep_alive(1, KeepAlive(0, 4, HERE))
+    view.on_link_down(1)
+    env.advance(PERIOD)
+    assert ear.notes == [("down", 1, "gone")]
 
 
 # Round trips

@@ -56,35 +56,36 @@ def test_a_huge_sample_in_a_reply_is_cut_as_well() -> None:
 # Sending
 
 
-def shuffle_due(view: HyParView) -> None:
+def shuffles_due(view: HyParView, periods: int = 1) -> None:
     view.start(())
-    view.env.advance(PERIOD)  # type: ignore[attr-defined]
+    view.env.advance(periods * PERIOD)  # type: ignore[attr-defined]
 
 
-def test_each_period_a_shuffle_goes_to_a_neighbour() -> None:
-    view, env, _ = hyparview(me=0, active=[1], **SHUFFLES)
-    shuffle_due(view)
-    assert env.effects == [Send(1, Shuffle(0, 6, (0, 1)))]
-    env.take()
+def test_shuffles_walk_over_the_links_and_go_to_passive_peers_in_turn() -> None:
+    view, env, _ = hyparview(me=0, active=[1], passive=[9], active_size=1, **SHUFFLES)
+    shuffles_due(view)
+    assert env.take() == [Send(1, Shuffle(0, 6, (0, 1, 9)))]
     env.advance(PERIOD)
-    assert env.effects == [Send(1, Shuffle(0, 6, (0, 1)))]
+    assert env.take() == [Send(9, Shuffle(0, 0, (0, 1, 9)))]
+    view.on_shuffle_reply(9, ShuffleReply(()))
+    env.advance(PERIOD)
+    assert env.take() == [Send(1, Shuffle(0, 6, (0, 1, 9)))]
 
 
 def test_a_shuffle_offers_oneself_and_some_of_both_views() -> None:
     view, env, _ = hyparview(me=0, active=range(1, 6), passive=range(11, 21), **SHUFFLES)
-    shuffle_due(view)
-    sent = [effect.msg for effect in env.sent(Shuffle)]
-    for sample in (msg.sample for msg in sent):  # type: ignore[attr-defined]
-        assert sample[0] == 0
-        assert len(set(sample)) == len(sample) == 1 + 3 + 4
-        assert set(sample[1:4]) <= set(range(1, 6))
-        assert set(sample[4:]) <= set(range(11, 21))
-    assert len(sent) == 2  # one walks, one goes straight to a passive peer
+    shuffles_due(view)
+    [shuffle] = env.sent(Shuffle)
+    sample = shuffle.msg.sample  # type: ignore[attr-defined]
+    assert sample[0] == 0
+    assert len(set(sample)) == len(sample) == 1 + 3 + 4
+    assert set(sample[1:4]) <= set(range(1, 6))
+    assert set(sample[4:]) <= set(range(11, 21))
 
 
 def test_a_process_without_neighbours_or_acquaintances_does_not_shuffle() -> None:
     view, env, _ = hyparview(**SHUFFLES)
-    shuffle_due(view)
+    shuffles_due(view, periods=4)
     assert env.effects == []
 
 
@@ -155,8 +156,7 @@ def test_nothing_is_given_up_for_a_peer_that_is_not_taken_in() -> None:
 
 def test_a_passive_peer_that_does_not_answer_is_taken_for_lost() -> None:
     view, env, _ = hyparview(me=0, active=[1], passive=[9], active_size=1, **SHUFFLES)
-    shuffle_due(view)
-    assert Send(9, Shuffle(0, 0, (0, 1, 9))) in env.effects
+    shuffles_due(view, periods=3)
     assert list(view.passive) == [9]
     env.advance(PERIOD)
     assert list(view.passive) == []
@@ -165,18 +165,18 @@ def test_a_passive_peer_that_does_not_answer_is_taken_for_lost() -> None:
 
 def test_a_passive_peer_that_answers_stays() -> None:
     view, env, _ = hyparview(me=0, active=[1], passive=[9], active_size=1, **SHUFFLES)
-    shuffle_due(view)
+    shuffles_due(view, periods=2)
     view.on_shuffle_reply(9, ShuffleReply(()))
-    env.advance(PERIOD)
+    env.advance(2 * PERIOD)
     assert list(view.passive) == [9]
     assert list(view.lost) == []
 
 
 def test_a_probed_peer_that_became_a_neighbour_is_not_lost() -> None:
     view, env, _ = hyparview(me=0, active=[1], passive=[9], active_size=1, **SHUFFLES)
-    shuffle_due(view)
+    shuffles_due(view, periods=2)
     view.on_neighbour(9, Neighbour(Priority.LOW))
-    env.advance(PERIOD)
+    env.advance(2 * PERIOD)
     assert 9 in view.active
     assert list(view.lost) == []
 
@@ -185,7 +185,7 @@ def test_a_lost_peer_is_asked_whether_it_is_there_again() -> None:
     view, env, _ = hyparview(me=0, active=[1, 2], active_size=1, **SHUFFLES)
     view.on_link_down(2)
     env.take()
-    shuffle_due(view)
+    shuffles_due(view)
     assert Send(2, Shuffle(0, 0, (0, 1))) in env.effects
 
 
@@ -219,6 +219,30 @@ def test_a_contact_that_was_never_reached_is_probed() -> None:
     env.advance(PERIOD)
     other = 3 - first.to  # type: ignore[operator]
     assert Send(other, Shuffle(0, 0, (0, first.to))) in env.effects
+
+
+def test_a_contact_that_answers_a_probe_is_kept_in_mind_and_not_asked_for_a_link() -> None:
+    """It was never lost: active views change for failures and joins."""
+    view, env, _ = hyparview(me=0, active=[1], active_size=1, expansion=2.0)
+    view.start((2, 1))
+    view.on_neighbour_reply(1, NeighbourReply(True))
+    view.on_neighbour_reply(2, NeighbourReply(False))
+    env.take()
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    assert env.effects == []
+    assert list(view.passive) == [2]
+
+
+def test_a_silent_contact_that_answers_a_probe_is_asked_for_a_link() -> None:
+    """It may be the bridge between two islands of processes that came up before their contacts did."""
+    view, env, _ = hyparview(me=0, **SHUFFLES)
+    view.start((2,))
+    env.advance(2_000_000)
+    view.on_neighbour(7, Neighbour(Priority.LOW))
+    env.take()
+    view.asked.clear()
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    assert env.effects == [Send(2, Neighbour(Priority.LOW))]
 
 
 def test_probing_forgets_no_other_lost_peer() -> None:
@@ -260,5 +284,5 @@ def test_widening_needs_somebody_who_was_not_asked_and_did_not_refuse() -> None:
 def test_the_view_is_refreshed_with_the_given_chance(refresh: float, links: int) -> None:
     settings = SHUFFLES | {"refresh": refresh}
     view, env, _ = hyparview(active=[1], passive=[9], active_size=1, expansion=2.0, **settings)
-    shuffle_due(view)
+    shuffles_due(view)
     assert len(env.sent(Neighbour)) == links

@@ -30,7 +30,7 @@ class DeadlySystem:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
         self.calls, self.dies_at = 0, dies_at
-        for name in ("replace", "fsync"):
+        for name in ("replace", "fsync", "unlink"):
             monkeypatch.setattr(os, name, self.deadly(getattr(os, name)))
 
     def deadly(self, call: Callable[..., None]) -> Callable[..., None]:
@@ -43,13 +43,20 @@ class DeadlySystem:
         return wrapped
 
 
-def die_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+@pytest.fixture(autouse=True)
+def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "TraceWriter", partial(TraceWriter, group_rows=16, part_rows=32))
+
+
+def die_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, over_another: bool) -> Iterator[Path]:
     for step in range(1000):
         path = tmp_path / str(step)
+        if over_another:
+            complete(path)
         with monkeypatch.context() as patch:
             DeadlySystem(patch, step)
             try:
-                complete(path)
+                complete(path, overwrite=True)
             except Killed:
                 yield path
             else:
@@ -57,23 +64,34 @@ def die_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def test_whenever_it_dies_only_a_whole_run_is_called_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "TraceWriter", partial(TraceWriter, group_rows=16, part_rows=32))
-    statuses = []
-    for path in die_at_each_step(tmp_path, monkeypatch):
-        for table in path.rglob("*.parquet"):
-            pq.read_table(table)
-        try:
-            left = RunFolder.open(path)
-        except EpicastError:
-            statuses.append("none")
-            continue
-        statuses.append(left.info.status)
-        if left.info.status == "complete":
-            assert left.require_complete().info.rows == ROWS
+    statuses = [status_left_in(path) for path in die_at_each_step(tmp_path, monkeypatch, over_another=False)]
     # In this order, and most of the time "running": only the very last step may come after completion.
     assert statuses == sorted(statuses, key=["none", "running", "complete"].index)
     assert statuses.count("running") > 10
     assert statuses.count("complete") == 1
+
+
+def test_whenever_it_dies_over_another_run_only_a_whole_one_is_called_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses = [status_left_in(path) for path in die_at_each_step(tmp_path, monkeypatch, over_another=True)]
+    first, last = statuses.index("running"), len(statuses) - 1 - statuses[::-1].index("running")
+    assert set(statuses[:first]) == {"complete"}  # the old one
+    assert set(statuses[first : last + 1]) == {"running"}
+    assert statuses[last + 1 :] == ["complete"]
+
+
+def status_left_in(path: Path) -> str:
+    """After a check that the folder tells no lie."""
+    for table in path.rglob("*.parquet"):
+        pq.read_table(table)
+    try:
+        left = RunFolder.open(path)
+    except EpicastError:
+        return "none"
+    if left.info.status == "complete":
+        assert left.require_complete().info.rows == ROWS
+    return left.info.status
 
 
 def child(script: str, path: Path) -> subprocess.Popen[str]:
@@ -123,7 +141,7 @@ from epicast.core.errors import EpicastError
 from tests.unit.trace.rows import batch, some_names, some_rows
 from tests.unit.trace.runs import start
 
-resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with start(Path(sys.argv[1])) as run:
         events = run.events(some_names())

@@ -1,3 +1,4 @@
+import errno
 import json
 import platform
 import sys
@@ -5,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import epicast
@@ -276,6 +278,24 @@ def test_a_table_that_does_not_fit_leaves_an_incomplete_run(tmp_path: Path, name
     assert "No space left on device" in info.reason
     assert name not in files(tmp_path)
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_run_that_lost_a_snapshot_cannot_be_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = start(tmp_path)
+    run.write_snapshot(snapshot(5))
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write", full)
+        with pytest.raises(EpicastError, match=r"No space left on device$"):
+            run.write_snapshot(snapshot(6))
+    run.write_nodes(nodes())
+    with pytest.raises(EpicastError, match=r"rows of snapshots.parquet were lost$"):
+        run.finish({})
+    assert RunFolder.open(tmp_path).info.status == "incomplete"
+    assert files(tmp_path) == [name for name in FINISHED if name != "snapshots.parquet"]
+
+
+def full(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "no room")
 
 
 @full_disk

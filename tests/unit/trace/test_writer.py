@@ -146,6 +146,19 @@ def test_a_full_disk_is_reported_in_one_line_on_a_later_call(tmp_path: Path) -> 
     assert names_in(tmp_path) == []
 
 
+def test_a_failure_is_reported_before_the_next_group_is_full(tmp_path: Path) -> None:
+    trace = writer(tmp_path / "gone")
+    trace.write(batch(some_rows(16)))
+    with pytest.raises(EpicastError, match="No such file or directory"):
+        write_nothing_often(trace)
+    trace.abort()
+
+
+def write_nothing_often(trace: TraceWriter) -> None:
+    for _ in range(1_000_000):
+        trace.write(batch([]))
+
+
 def test_a_folder_that_is_gone_is_reported_on_close(tmp_path: Path) -> None:
     trace = writer(tmp_path / "gone")
     trace.write(batch(some_rows(3)))

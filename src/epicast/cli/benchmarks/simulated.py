@@ -19,7 +19,7 @@ from epicast.trace.run import OpenRun, RunFolder
 
 QUIET_US = 10_000_000  # after which a flood is over
 JOIN_EVERY_US = 1_000  # the overlay's first joins: set-up, so in haste
-SETTLE_US = 10_000_000
+SETTLE_US = 5_000_000
 RATE = 5  # messages a second, as in the evaluation of BRISA
 DRAIN_US = 2_000_000
 
@@ -42,15 +42,25 @@ def flood(job: Job) -> Result:
 
 def stream(job: Job) -> Result:
     """Messages at a steady rate over an overlay that is up and settled; its construction is not measured."""
+    world, work = settled(job)
+    return _measured(world, job, work)
+
+
+def settled(job: Job) -> tuple[World, Callable[[], None]]:
+    """A world whose overlay is up, and the stream that is to be measured."""
     world = _world(job, {"network": {"tick_us": TICK_US}})
+
+    def join() -> None:
+        world.join()
+
     for number in range(job.nodes):
-        world.call_at(number * JOIN_EVERY_US, world.join)
+        world.call_at(number * JOIN_EVERY_US, join)
     start_us = job.nodes * JOIN_EVERY_US + SETTLE_US
     world.run_until(start_us)
     for number in range(job.amount):
         world.call_at(start_us + number * 1_000_000 // RATE, world.publish, 0, "stream", PAYLOAD)
     end_us = start_us + job.amount * 1_000_000 // RATE + DRAIN_US
-    return _measured(world, job, lambda: world.run_until(end_us))
+    return world, lambda: world.run_until(end_us)
 
 
 def memory(job: Job) -> Result:

@@ -1,0 +1,71 @@
+"""The first thing that people type answers at once, and says what there is."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import epicast
+from epicast.stacks import stack
+from tests.unit.cli.shell import Shell, start
+
+# What the program imported, to stderr; a reader that closes early is the test's own.
+SPY = """
+import sys
+from epicast.cli.main import run
+code = run(sys.argv[1:])
+print(*sorted(name for name in sys.modules if "." not in name), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    with start(SPY, "--help") as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Usage: epicast" in out
+    assert not {"numpy", "pyspark", "pyarrow", "rich", "simpy", "msgspec"} & set(err.split())
+
+
+def test_without_a_command_it_shows_the_help(shell: Shell) -> None:
+    answer = shell()
+    assert answer == shell("--help")
+    assert answer.code == 0
+    for command in ("demo", "sim", "stacks", "bench"):
+        assert f"\n  {command} " in answer.out
+
+
+@pytest.mark.parametrize("words", [["sim"], ["demo"], ["stacks"], ["bench"], ["bench", "engine"], ["bench", "profile"]])
+def test_every_command_has_help(shell: Shell, words: list[str]) -> None:
+    answer = shell(*words, "--help")
+    assert answer.code == 0
+    assert f"Usage: epicast {' '.join(words)}" in answer.out
+    assert "--help" in answer.out
+
+
+def test_the_options_of_a_run_stand_under_headings(shell: Shell) -> None:
+    lines = shell("sim", "--help").out.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Arguments:", "Scenario:", "Network:", "Any other setting:", "Run:", "Output:", "Options:"]
+
+
+def test_the_version_is_printed(shell: Shell) -> None:
+    assert shell("--version") == (0, f"epicast {epicast.__version__}\n", "")
+
+
+def test_stacks_are_listed(shell: Shell) -> None:
+    found = shell("stacks", "--json").json["stacks"]
+    assert {each["name"]: each["summary"] for each in found} == stack.summaries()
+    out = shell("stacks").out
+    assert all(f"{name} " in out for name in stack.names())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+@pytest.mark.parametrize("words", [["stacks"], ["stacks", "--json"], ["--help"]])
+def test_a_reader_that_goes_away_is_no_reason_to_complain(words: list[str]) -> None:
+    closed = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1)\n"
+    with start(closed + "from epicast.cli.main import main; main()", *words) as process:
+        out, err = process.communicate(timeout=60)
+    assert (out, err) == ("", "")
+    assert process.returncode != 0

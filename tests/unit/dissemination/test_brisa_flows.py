@@ -1,0 +1,200 @@
+"""Several trees at once, what each process tells about them, and the limits of its memory."""
+
+from epicast.core.message import Position
+from epicast.core.recording import Record
+from epicast.core.records import Kind
+from epicast.dissemination.brisa_flow import Buffer
+from epicast.dissemination.brisa_messages import Activate, Data, Deactivate
+from tests.support.neighbours import Tree, data, position
+
+FLOW = (0, 0)
+OTHER = (9, 0)
+
+
+def sets(tree: Tree, flow: tuple[int, int]) -> tuple[object, ...]:
+    state = tree.flow(flow)
+    return state.parent, state.path, dict(state.in_active), dict(state.out_active)
+
+
+# Independence (B-I8)
+
+
+def test_each_flow_has_a_parent_of_its_own() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert tree.brisa.parents() == {FLOW: 1, OTHER: 2}
+
+
+def test_a_deactivation_concerns_one_flow() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    before = sets(tree, FLOW)
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    tree.brisa.on_data(3, data(0, (9, 3), source=9, flow=OTHER))
+    tree.brisa.on_deactivate(1, Deactivate(OTHER, mutual=True))
+    tree.brisa.on_activate(3, Activate(OTHER))
+    assert sets(tree, FLOW) == before
+
+
+def test_the_loss_of_a_neighbour_concerns_the_flows_in_which_it_was_the_parent() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    tree.brisa.neighbour_down(1, True)
+    assert tree.brisa.parents() == {FLOW: None, OTHER: 2}
+
+
+def test_a_new_neighbour_is_active_in_every_flow() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    tree.take()
+    tree.brisa.neighbour_up(4)
+    assert [effect.to for effect in tree.take()] == [4, 4]  # type: ignore[union-attr]
+    for flow in (FLOW, OTHER):
+        assert 4 in tree.flow(flow).in_active
+        assert 4 in tree.flow(flow).out_active
+
+
+# What neighbours are told
+
+
+def test_a_process_tells_its_place_in_each_flow() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert tree.brisa.positions() == (position((0, 1, 5)), Position(OTHER, (9, 2, 5), ((9, 0),)))
+
+
+def test_a_process_tells_how_far_it_is_with_each_publisher() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_data(1, data(4, (0, 1)))
+    tree.brisa.on_data(1, data(0, (), source=8, flags=1))
+    assert tree.brisa.positions()[0].progress == ((0, 4), (8, 0))
+
+
+def test_many_flows_take_turns() -> None:
+    tree = Tree(positions_max=2)
+    for root in (10, 11, 12):
+        tree.brisa.on_data(1, data(0, (root, 1), source=root, flow=(root, 0)))
+    told = [[position.flow[0] for position in tree.brisa.positions()] for _ in range(3)]
+    assert told == [[10, 11], [12, 10], [11, 12]]
+
+
+# Which links matter
+
+
+def test_links_to_the_parent_and_to_children_are_used() -> None:
+    tree = Tree().attached()
+    tree.hears(2, (0, 1, 5, 2))
+    tree.hears(3, (0, 1, 5, 8, 3))
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
+
+
+def test_a_link_that_one_flow_uses_is_used() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
+
+
+# Limits
+
+
+def test_flows_above_the_cap_are_dropped_and_counted() -> None:
+    tree = Tree(flows_max=1).attached()
+    assert tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER)) is False
+    tree.brisa.heard(2, (Position(OTHER, (9, 2)),))
+    tree.brisa.on_activate(2, Activate(OTHER))
+    assert list(tree.brisa.flows) == [FLOW]
+    assert tree.got == []
+    assert tree.take() == []
+    assert tree.env.records == [Record(Kind.NONSENSE, detail="too many flows")] * 3
+
+
+def test_publishers_above_the_cap_are_dropped() -> None:
+    tree = Tree(sources_max=1).attached()
+    tree.brisa.on_data(1, data(0, (0, 1), source=8))
+    assert tree.got == []
+    assert list(tree.flow().windows) == [0]
+
+
+def test_progress_of_publishers_above_the_cap_is_not_chased() -> None:
+    tree = Tree(sources_max=1).attached()
+    tree.brisa.start()
+    tree.brisa.heard(1, (Position(FLOW, (0, 1), ((0, 0), (7, 5), (8, 5))),))
+    tree.env.advance(10_000_000)
+    assert tree.take() == []
+
+
+def test_a_flow_that_begins_with_a_publication_has_no_parent_to_look_for() -> None:
+    tree = Tree(neighbours=())
+    tree.brisa.start()
+    tree.brisa.broadcast("t", b"x")
+    tree.env.advance(10_000_000)
+    assert tree.take() == []
+    assert tree.brisa.parents() == {}
+
+
+# The buffer
+
+
+def message(seq: int, size: int = 1) -> Data:
+    return Data(FLOW, 0, seq, 0, (0,), 0, "t", bytes(size))
+
+
+def kept(buffer: Buffer) -> list[int]:
+    return [each.seq for each in buffer.since(0)]
+
+
+def test_a_buffer_keeps_the_latest_messages() -> None:
+    buffer = Buffer(messages_max=3, bytes_max=1000)
+    for seq in range(5):
+        buffer.add(seq, message(seq))
+    assert kept(buffer) == [2, 3, 4]
+    assert len(buffer) == 3
+
+
+def test_a_buffer_keeps_no_more_bytes_than_allowed() -> None:
+    buffer = Buffer(messages_max=100, bytes_max=10)
+    for seq in range(4):
+        buffer.add(seq, message(seq, size=4))
+    assert kept(buffer) == [2, 3]
+
+
+def test_a_buffer_counts_the_bytes_of_what_it_dropped_for_its_number() -> None:
+    buffer = Buffer(messages_max=1, bytes_max=10)
+    for seq in range(10):
+        buffer.add(seq, message(seq, size=8))
+    assert kept(buffer) == [9]
+
+
+def test_a_message_larger_than_the_buffer_is_not_kept() -> None:
+    buffer = Buffer(messages_max=10, bytes_max=10)
+    buffer.add(0, message(0, size=11))
+    assert kept(buffer) == []
+    buffer.add(1, message(1, size=10))
+    assert kept(buffer) == [1]
+
+
+def test_a_buffer_gives_what_came_since_a_time() -> None:
+    buffer = Buffer(messages_max=10, bytes_max=1000)
+    for seq in range(5):
+        buffer.add(seq * 100, message(seq))
+    assert [each.seq for each in buffer.since(200)] == [2, 3, 4]
+
+
+def test_a_buffer_gives_ranges_of_a_source() -> None:
+    buffer = Buffer(messages_max=10, bytes_max=1000)
+    for seq in range(6):
+        buffer.add(0, message(seq))
+    assert [each.seq for each in buffer.within([(0, 1, 2), (0, 5, 9), (7, 0, 9)])] == [1, 2, 5]
+
+
+def test_a_parent_is_never_sent_its_own_message_back() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_activate(1, Activate(FLOW))  # even if it asks for copies
+    tree.take()
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    assert tree.take() == []

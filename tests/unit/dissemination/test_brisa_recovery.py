@@ -1,0 +1,340 @@
+"""Messages that were missed: noticed, asked for, answered, and given up only aloud."""
+
+from epicast.core.recording import Record, Send
+from epicast.core.records import Kind
+from epicast.dissemination.brisa_messages import RECOVERED, UPWARD, Activate, Baseline, Data, Deactivate, Recover
+from tests.support.neighbours import STRANGER, Tree, data, position
+
+FLOW = (0, 0)
+LOOK = 1_000_000  # the default watch period
+SLACK = 1_000_000  # a request for the past reaches so much farther back than the asker's own start
+
+
+def behind(parent_last: int = 2, **settings: object) -> Tree:
+    """Has message 0; its parent has told of more."""
+    tree = Tree(**settings).attached()  # type: ignore[arg-type]
+    tree.brisa.start()
+    tree.hears(1, (0, 1), last=parent_last)
+    return tree
+
+
+def holder(messages: int = 3, neighbours: tuple[int, ...] = (1, 2, 3), **settings: object) -> Tree:
+    """Has the first messages of the flow, one a second."""
+    tree = Tree(neighbours=neighbours, **settings).attached()  # type: ignore[arg-type]
+    for seq in range(1, messages):
+        tree.env.advance(1_000_000)
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    tree.take()
+    return tree
+
+
+def look(tree: Tree) -> list[object]:
+    tree.env.advance(LOOK)
+    return tree.take()  # type: ignore[return-value]
+
+
+# Noticing
+
+
+def test_what_lacks_at_one_look_may_still_come() -> None:
+    assert look(behind()) == []
+
+
+def test_what_lacks_at_two_looks_is_asked_for() -> None:
+    """And the parent, which has it, is asked to go on sending: perhaps it thinks that we do not want it (E-B2)."""
+    tree = behind()
+    look(tree)
+    assert look(tree) == [Send(1, Recover(FLOW, ((0, 1, 2),))), Send(1, Activate(FLOW))]
+
+
+def test_what_came_between_two_looks_is_not_asked_for() -> None:
+    tree = behind()
+    look(tree)
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    tree.brisa.on_data(1, data(2, (0, 1)))
+    assert look(tree) == []
+
+
+def test_only_what_lacked_before_is_asked_for() -> None:
+    tree = behind(parent_last=2)
+    look(tree)
+    tree.hears(1, (0, 1), last=5)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 1, 2),)))
+
+
+def test_holes_are_asked_for_as_ranges() -> None:
+    tree = behind(parent_last=6)
+    for seq in (3, 4):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 1, 2), (0, 5, 6))))
+
+
+def test_a_hole_below_what_came_is_noticed_too() -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    tree.brisa.on_data(1, data(2, (0, 1)))
+    tree.hears(1, (0, 1), last=2)
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 1, 1),)))
+
+
+def test_a_neighbour_that_has_what_the_parent_lacks_is_asked() -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    tree.hears(1, (0, 1), last=0)
+    tree.hears(2, (0, 2), last=4)
+    look(tree)
+    assert look(tree) == [Send(2, Recover(FLOW, ((0, 1, 4),)))]
+
+
+def test_another_neighbour_is_asked_the_next_time() -> None:
+    tree = behind()
+    tree.hears(2, (0, 2), last=2)
+    look(tree)
+    first, second = look(tree)[0], look(tree)[0]
+    assert [first.to, second.to] == [1, 2]  # type: ignore[attr-defined]
+
+
+def test_nothing_is_asked_for_that_nobody_has() -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    tree.hears(1, (0, 1), last=0)
+    for _ in range(5):
+        assert look(tree) == []
+
+
+def test_what_was_asked_for_is_delivered_and_passed_on() -> None:
+    tree = behind()
+    tree.brisa.on_activate(3, Activate(FLOW))
+    tree.take()
+    assert tree.brisa.on_data(2, data(1, (0, 2), flags=RECOVERED)) is False
+    assert tree.got == [(0, 1)]
+    assert tree.take() == [Send(3, data(1, (0, 1, 5), hops=3))]
+
+
+# Answering
+
+
+def test_what_is_still_in_the_buffer_is_sent_again() -> None:
+    tree = holder()
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 2),)))
+    assert tree.take() == [Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (1, 2)]
+
+
+def test_what_has_left_the_buffer_is_said_to_be_gone() -> None:
+    tree = holder(messages=5, buffer_messages=2)
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 4),)))
+    assert tree.take() == [
+        Send(3, Baseline(FLOW, ((0, 3),))),
+        *(Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (3, 4)),
+    ]
+
+
+def test_a_range_that_has_left_the_buffer_altogether_begins_after_its_end() -> None:
+    tree = holder(messages=5, buffer_messages=1)
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 0, 2),)))
+    assert tree.take() == [Send(3, Baseline(FLOW, ((0, 3),)))]
+
+
+def test_what_we_lack_ourselves_is_not_said_to_be_gone() -> None:
+    tree = holder(messages=2)
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 2, 4),)))
+    assert tree.take() == []
+
+
+def test_no_more_is_sent_again_than_allowed() -> None:
+    tree = holder(messages=5, recover_max=2)
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 0, 4),)))
+    assert [effect.msg.seq for effect in tree.env.sent(Data)] == [0, 1]  # type: ignore[attr-defined]
+
+
+def test_only_the_ranges_that_were_asked_for_are_sent() -> None:
+    tree = holder(messages=6)
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 1), (0, 4, 5), (9, 0, 9))))
+    assert [effect.msg.seq for effect in tree.env.sent(Data)] == [1, 4, 5]  # type: ignore[attr-defined]
+
+
+def test_a_request_for_an_unknown_flow_or_from_a_stranger_is_ignored() -> None:
+    tree = holder()
+    tree.brisa.on_recover(3, Recover((7, 7), ((0, 0, 9),)))
+    tree.brisa.on_recover(STRANGER, Recover(FLOW, ((0, 0, 9),)))
+    assert tree.take() == []
+
+
+def test_the_source_answers_strangers_too() -> None:
+    """It is the last resort of whoever finds no neighbour that can help."""
+    source = Tree(me=0)
+    source.brisa.broadcast("t", b"payload")
+    source.take()
+    source.brisa.on_recover(STRANGER, Recover(FLOW, ((0, 0, 0),)))
+    assert source.take() == [Send(STRANGER, data(0, (0,), flags=RECOVERED))]
+
+
+def test_an_upward_message_is_sent_again_without_a_path() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_data(1, data(0, (), source=9, flags=UPWARD))
+    tree.take()
+    tree.brisa.on_recover(3, Recover(FLOW, ((9, 0, 0),)))
+    assert tree.take() == [Send(3, data(0, (), source=9, flags=UPWARD | RECOVERED, hops=1))]
+
+
+# The past
+
+
+def newcomer() -> Tree:
+    """Up for five seconds when message 7 is the first that it gets."""
+    tree = Tree()
+    tree.brisa.start()
+    tree.env.advance(5_000_000)
+    tree.brisa.on_data(1, data(7, (0, 1)))
+    return tree
+
+
+def test_a_process_that_comes_in_mid_stream_asks_its_parent_for_the_past() -> None:
+    tree = newcomer()
+    assert tree.env.sent(Recover) == [Send(1, Recover(FLOW, (), 5_000_000 + SLACK))]
+    assert tree.got == [(0, 7)]
+
+
+def test_a_process_that_is_there_from_the_start_asks_for_no_past() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    assert tree.env.sent(Recover) == []
+
+
+def test_the_past_is_what_came_within_the_time_asked_for_and_where_it_begins() -> None:
+    tree = holder(messages=5)  # the last three came within the last two seconds
+    tree.brisa.on_recover(3, Recover(FLOW, (), 2_000_000))
+    assert tree.take() == [
+        Send(3, Baseline(FLOW, ((0, 2),))),
+        *(Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (2, 3, 4)),
+    ]
+
+
+def test_an_empty_past_begins_with_the_next_message() -> None:
+    tree = holder(messages=3)
+    tree.env.advance(10_000_000)
+    tree.brisa.on_recover(3, Recover(FLOW, (), 2_000_000))
+    assert tree.take() == [Send(3, Baseline(FLOW, ((0, 3),)))]
+
+
+def test_a_process_that_is_catching_up_cannot_speak_for_the_past() -> None:
+    tree = newcomer()
+    tree.take()
+    tree.brisa.on_recover(3, Recover(FLOW, (), 1))
+    assert tree.take() == []
+    tree.brisa.on_recover(3, Recover(FLOW, (), 1, anything=True))
+    assert tree.env.sent(Baseline) != []
+
+
+def test_a_process_cannot_speak_for_a_time_before_its_own() -> None:
+    tree = newcomer()
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    tree.take()
+    tree.brisa.on_recover(3, Recover(FLOW, (), 60_000_000))
+    assert tree.take() == []
+    tree.brisa.on_recover(3, Recover(FLOW, (), 3_000_000))
+    assert tree.env.sent(Baseline) == [Send(3, Baseline(FLOW, ((0, 7),)))]
+
+
+def test_a_newcomer_that_learns_where_its_duty_begins_lacks_what_lies_between() -> None:
+    tree = newcomer()
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 5),)))
+    tree.hears(1, (0, 1), last=7)
+    tree.take()
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 5, 6),)))
+
+
+def test_a_newcomer_takes_older_messages_in_any_order() -> None:
+    tree = newcomer()
+    for seq in (5, 6, 5):
+        tree.brisa.on_data(1, data(seq, (0, 1), flags=RECOVERED))
+    assert tree.got == [(0, 7), (0, 5), (0, 6)]
+
+
+def test_a_newcomer_whose_request_was_not_answered_asks_somebody_else() -> None:
+    tree = newcomer()
+    tree.hears(2, (0, 2), last=7)
+    tree.take()
+    [ask] = look(tree)
+    now_us = tree.env.now_us()
+    assert isinstance(ask, Send)
+    assert (ask.to, ask.msg.ranges) == (2, ())  # type: ignore[attr-defined]
+    assert now_us - LOOK < ask.msg.age_us - SLACK <= now_us  # type: ignore[attr-defined]
+
+
+def test_a_newcomer_that_was_answered_asks_no_more() -> None:
+    tree = newcomer()
+    tree.hears(2, (0, 2), last=7)
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    tree.take()
+    for _ in range(5):
+        assert look(tree) == []
+
+
+def test_an_answer_that_comes_late_does_not_count() -> None:
+    """What was asked for has receded meanwhile."""
+    tree = newcomer()
+    tree.env.advance(SLACK + 1)
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    assert tree.flow().mid_stream
+
+
+# Giving up
+
+
+def test_what_everyone_has_lost_is_given_up_aloud() -> None:
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    for _ in range(10):
+        look(tree)
+        tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+    assert look(tree) == []
+
+
+def test_before_giving_up_the_source_itself_is_asked() -> None:
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    look(tree)
+    look(tree)
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
+    assert look(tree) == [Send(0, Recover(FLOW, ((0, 1, 2),)))]
+    assert tree.env.records == []
+
+
+def test_nothing_is_given_up_while_somebody_may_still_have_it() -> None:
+    tree = behind(parent_last=3)
+    for _ in range(20):
+        look(tree)
+    assert tree.env.records == []
+
+
+def test_holes_that_outgrow_the_memory_are_given_up_aloud() -> None:
+    tree = Tree(buffer_messages=2).attached()
+    for seq in (2, 4, 6):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=6, detail="1 lost")]
+
+
+def test_a_baseline_of_an_unknown_flow_changes_nothing() -> None:
+    tree = Tree()
+    tree.brisa.on_baseline(1, Baseline((7, 7), ((0, 3),)))
+    assert tree.brisa.flows == {}
+
+
+def test_a_baseline_says_nothing_about_our_own_messages() -> None:
+    source = Tree(me=0)
+    source.brisa.broadcast("t", b"x")
+    source.brisa.on_baseline(1, Baseline(FLOW, ((0, 50),)))
+    assert source.brisa.broadcast("t", b"x") == (0, 1)
+    assert source.brisa.positions() == (position((0,), last=1),)
+
+
+def test_a_process_that_told_us_it_does_not_want_copies_still_gets_what_it_asks_for() -> None:
+    tree = holder(messages=2)
+    tree.brisa.on_deactivate(3, Deactivate(FLOW))
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 1),)))
+    assert tree.take() == [Send(3, data(1, (0, 1, 5), flags=RECOVERED))]

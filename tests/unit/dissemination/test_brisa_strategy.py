@@ -1,0 +1,192 @@
+"""Which parent is preferred: figure 4.4 (J3), with X = 1, Y = 2 and A = 5."""
+
+import pytest
+
+from epicast.core.ids import NOBODY
+from epicast.core.recording import Record, Send
+from epicast.core.records import Kind
+from epicast.dissemination.brisa_messages import Activate, Deactivate, Recover, Whereabouts
+from tests.support.neighbours import Tree, data, position
+
+FLOW = (0, 0)
+CHEAPER_Y = {1: 80_000, 2: 20_000}
+CHEAPER_X = {1: 20_000, 2: 80_000}
+
+
+def a_with_parent_x(rtts_us: dict[int, int], strategy: str = "delay-aware") -> Tree:
+    return Tree(rtts_us=rtts_us, strategy=strategy).attached(parent=1)  # type: ignore[arg-type]
+
+
+# Figure 4.4, E-B1: it is A that selects Y
+
+
+def test_a_duplicate_over_a_cheaper_link_makes_its_sender_the_candidate() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    assert tree.take() == [Send(2, Activate(FLOW))]
+    assert tree.flow().parent == 1
+
+
+def test_a_candidate_that_confirms_replaces_the_parent() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.take()
+    tree.told(2, (0, 2))
+    assert tree.take() == [Send(1, Whereabouts(position((0, 2, 5)))), Send(1, Deactivate(FLOW))]
+    assert (tree.flow().parent, tree.flow().path) == (2, (0, 2, 5))
+    assert tree.env.records == [Record(Kind.PARENT, 2, 0)]
+
+
+def test_a_change_for_the_better_is_no_repair() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.told(2, (0, 2))
+    assert [record.kind for record in tree.env.records] == [Kind.PARENT]
+
+
+@pytest.mark.parametrize("rtts_us", [CHEAPER_X, {1: 50_000, 2: 50_000}, {1: 50_000}])
+def test_a_duplicate_over_a_link_that_is_not_known_to_be_cheaper_ends_the_link(rtts_us: dict[int, int]) -> None:
+    tree = a_with_parent_x(rtts_us)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    assert tree.take() == [Send(2, Deactivate(FLOW))]
+
+
+def test_first_come_deactivates_the_cheaper_link() -> None:
+    tree = a_with_parent_x(CHEAPER_Y, "first-come")
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    assert tree.take() == [Send(2, Deactivate(FLOW, mutual=True))]
+    assert tree.flow().parent == 1
+
+
+def test_a_cheaper_link_that_brings_a_message_first_is_preferred_too() -> None:
+    """Being faster than the parent is no reason to be dismissed."""
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    assert tree.take() == [Send(2, Activate(FLOW))]
+
+
+# Between the request and its answer
+
+
+def test_a_process_about_to_change_its_parent_says_so() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    assert tree.brisa.positions() == (position((0, 1, 5), pending=True),)
+
+
+def test_a_candidate_in_our_subtree_is_not_asked() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 1, 5, 2)))
+    assert tree.take() == [Send(2, Deactivate(FLOW))]
+
+
+@pytest.mark.parametrize("answer", [{"path": (0, 1, 5, 2)}, {"path": ()}, {"path": (0, 2), "pending": True}])
+def test_a_candidate_that_turns_out_to_be_unfit_is_dropped(answer: dict[str, object]) -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.take()
+    tree.told(2, **answer)  # type: ignore[arg-type]
+    assert tree.flow().parent == 1
+    assert tree.brisa.positions() == (position((0, 1, 5)),)
+
+
+def test_only_one_candidate_is_asked_at_a_time() -> None:
+    tree = Tree(rtts_us={1: 80_000, 2: 20_000, 3: 10_000}, strategy="delay-aware").attached()
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.take()
+    tree.brisa.on_data(3, data(0, (0, 3)))
+    assert tree.take() == [Send(3, Deactivate(FLOW))]
+
+
+def test_copies_from_the_candidate_are_not_refused_while_it_is_asked() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.take()
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    assert tree.take() == []
+
+
+def test_a_candidate_that_does_not_answer_is_given_up() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.start()
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.env.advance(3_000_000)
+    assert tree.brisa.positions() == (position((0, 1, 5)),)
+
+
+def test_a_candidate_that_goes_away_is_given_up() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.brisa.neighbour_down(2, True)
+    assert tree.flow().parent == 1
+    assert tree.brisa.positions() == (position((0, 1, 5)),)
+
+
+@pytest.mark.parametrize(("other", "yields"), [(2, True), (8, False)])
+def test_of_two_that_want_each_other_the_one_with_the_lower_id_may(other: int, yields: bool) -> None:
+    tree = Tree(me=5, neighbours=(1, other), rtts_us={1: 80_000, other: 20_000}, strategy="delay-aware").attached()
+    tree.brisa.on_data(other, data(0, (0, other)))
+    tree.brisa.on_activate(other, Activate(FLOW))
+    assert tree.flow().switch == (None if yields else other)
+
+
+# Candidates of a repair
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rtts_us", "chosen"),
+    [
+        ("first-come", {2: 10_000, 3: 90_000, 4: 50_000}, 4),  # nearest to the source, then to us
+        ("first-come", {}, 3),  # then by id
+        ("delay-aware", {2: 10_000, 3: 90_000, 4: 50_000}, 2),
+        ("delay-aware", {3: 90_000}, 3),  # unknown is far
+    ],
+)
+def test_the_best_of_several_candidates_is_asked(strategy: str, rtts_us: dict[int, int], chosen: int) -> None:
+    tree = Tree(neighbours=(1, 2, 3, 4), rtts_us=rtts_us, strategy=strategy).attached()  # type: ignore[arg-type]
+    tree.hears(2, (0, 7, 2))
+    tree.hears(3, (0, 3))
+    tree.hears(4, (0, 4))
+    tree.brisa.neighbour_down(1, True)
+    assert tree.take() == [Send(chosen, Activate(FLOW))]
+
+
+# A flow that a neighbour tells of
+
+
+def test_a_process_that_hears_of_a_flow_asks_to_be_part_of_it() -> None:
+    tree = Tree()
+    tree.hears(2, (0, 2), last=7)
+    assert tree.take() == [Send(2, Activate(FLOW))]
+    assert tree.brisa.parents() == {FLOW: None}
+
+
+def test_a_process_that_is_let_in_asks_for_the_past_and_counts_no_repair() -> None:
+    tree = Tree()
+    tree.env.advance(3_000_000)
+    tree.hears(2, (0, 2), last=7)
+    tree.take()
+    tree.told(2, (0, 2), last=7)
+    [ask] = tree.env.sent(Recover)
+    assert (ask.to, ask.msg.ranges) == (2, ())  # type: ignore[attr-defined]
+    assert ask.msg.age_us >= 3_000_000  # type: ignore[attr-defined]
+    assert tree.env.records == [Record(Kind.PARENT, 2, 0)]
+
+
+def test_a_process_that_hears_of_a_flow_without_a_way_into_it_waits() -> None:
+    tree = Tree()
+    tree.hears(2, ())
+    assert tree.take() == []
+    tree.hears(3, (0, 3))
+    assert tree.take() == [Send(3, Activate(FLOW))]
+
+
+def test_what_a_stranger_tells_is_ignored() -> None:
+    tree = Tree()
+    tree.hears(77, (0, 77))
+    tree.told(77, (0, 77))
+    assert tree.take() == []
+    assert tree.brisa.flows == {}
+    assert NOBODY not in tree.brisa.neighbours
