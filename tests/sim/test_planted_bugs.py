@@ -38,13 +38,7 @@ def cycles_unnoticed(brisa: TreeRepair, flow: Any, path: Any) -> None:
     flow.path = (*dict.fromkeys((*path, brisa.env.me)),)
 
 
-def no_room_check(view: HyParView, peer: Any) -> None:
-    view.size_max += 1
-    real_add_active(view, peer)
-
-
 real_add = SeqWindow.add
-real_add_active = HyParView._add
 
 BUGS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "messages are delivered twice": (SeqWindow, "add", forgetful_dedup, "times"),
@@ -52,11 +46,10 @@ BUGS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "orphans do not search": (TreeRepair, "start_repair", nothing, "parent"),
     "no repair by asking everybody": (TreeRepair, "_repair_hard", nothing, "parent"),
     "anyone may become a parent and cycles go unnoticed": (TreeRepair, "eligible", any_neighbour_will_do, ""),
-    "a lost neighbour is not replaced": (HyParView, "_fill", nothing, "reaches"),
+    "a lost neighbour is not replaced": (HyParView, "_fill", nothing, "neighbours"),
     "silence goes unnoticed": (HyParView, "_lose_silent", nothing, ""),
-    "strangers are not told": (HyParView, "_hear_stranger", nothing, "reverse"),
-    "lost peers are never looked for": (HyParView, "_probe_lost", nothing, ""),
-    "the active view has no limit": (HyParView, "_add", no_room_check, "neighbours"),
+    "strangers are not told": (HyParView, "_hear_stranger", nothing, ""),
+    "nobody is evicted from a full view": (HyParView, "_evict", nothing, "neighbours"),
     "an Activate is not obeyed": (Brisa, "on_activate", nothing, "parent"),
 }
 

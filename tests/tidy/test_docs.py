@@ -80,8 +80,8 @@ def means(cell: str, field: msgspec.structs.FieldInfo) -> bool:
     if isinstance(default, str):
         return cell == f'"{default}"'
     if field.name.endswith("_us") and default:
-        return parse_duration_us(cell) == default
-    return float(cell.replace(",", "")) == default
+        return bool(parse_duration_us(cell) == default)
+    return bool(float(cell.replace(",", "")) == default)
 
 
 def test_a_default_is_recognised() -> None:

@@ -93,7 +93,7 @@ cdef enum:
     NOBODY = -1
     KINDS = 32  # as in core.records
     TYPES = 1 << 6  # places for message types to begin with; a power of two
-    SLOTS = 8  # of an object, as far as we look ahead
+    SLOTS = 12  # of an object, as far as we look ahead
     FLUSH = 1 << 16
 
 DOWN, UP, PAUSED = _DOWN, _UP, _PAUSED

@@ -57,6 +57,19 @@ def overlay(world: World) -> list[str]:
     return wrong or _connected(views)
 
 
+def thin(world: World) -> list[str]:
+    """At rest: nobody has fewer neighbours than it wants, where others have room for more and there are enough."""
+    short = []
+    for node in world.up:
+        members: Any = world.nodes[node].membership
+        if not hasattr(members, "passive") or members.size_max == members.config.active_size:
+            continue
+        wanted = min(members.config.active_size, len(world.up) - 1)
+        if len(members.active) < wanted:
+            short.append(f"node {node} has fewer than {wanted} neighbours (H-I4)")
+    return short
+
+
 def stranded(world: World) -> list[int]:
     """Processes that know nobody alive: all they ever heard of is gone, so nothing can bring them back."""
     return [node for node in world.up if not any(peer in world.nodes for peer in _known(world.nodes[node].membership))]
@@ -67,10 +80,11 @@ def _known(members: Any) -> Iterator[int]:
         yield from getattr(members, view, ())
 
 
-def one_sided(world: World) -> list[tuple[int, int]]:
-    """Links that only the first of the two holds (H-I1). One that is being made or ended looks so for a moment."""
+def one_sided(world: World) -> list[str]:
+    """Links that only one of the two holds (H-I1). One that is being made or ended looks so for a moment."""
     views = _views(world)
-    return [(a, b) for a, view in views.items() for b in view if b in views and a not in views[b]]
+    pairs = [(a, b) for a, view in views.items() for b in view if b in views and a not in views[b]]
+    return [f"node {a} holds {b}, but not the reverse (H-I1)" for a, b in pairs]
 
 
 def _views(world: World) -> dict[int, list[Any]]:

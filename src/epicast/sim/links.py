@@ -94,10 +94,11 @@ class Links:
             self._notify_later(max(delay, last + 1 - self.engine.now), peer, me, link, up=False)
 
     def crash(self, node: int) -> None:
-        """The process died: nobody says goodbye, its peers notice after the detection delay."""
+        """The process died: nobody says goodbye, its peers notice after the detection delay. Without connections there
+        is nothing to notice: protocols must find out themselves."""
         for peer, link in list(self._of.get(node, {}).items()):
             link.held[link.side(node)] = False
-            if link.held[link.side(peer)]:
+            if link.held[link.side(peer)] and self.network.tcp:
                 self.broke(link)
             else:
                 self._remove(link)

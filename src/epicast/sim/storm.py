@@ -25,7 +25,7 @@ from epicast.sim.world import World
 from epicast.trace.batch import Batch
 
 LOOK_US = 1_000_000  # between two checks of safety
-SYMMETRY_US = 6_000_000  # within which both sides of a link agree on it
+MOMENT_US = 6_000_000  # within which both sides of a link agree on it
 REST_US = 150_000_000  # within which everything must be in order after the faults
 
 LATENCIES = (
@@ -121,7 +121,7 @@ class Storm:
         )
         self.delivered: dict[tuple[int, int, int], int] = {}
         self.gaps = 0
-        self.one_sided_since: dict[tuple[int, int], int] = {}
+        self.odd_since: dict[str, int] = {}
         self.world.sinks.append(self._take)
 
     def play(self, on_progress: Callable[[float, int, int], None] | None = None) -> Verdict:
@@ -142,10 +142,10 @@ class Storm:
 
     def _stay_at_rest(self) -> None:
         """Long enough to tell a lasting disagreement from a link that is being made."""
-        end_us = self.world.now_us + 2 * SYMMETRY_US
+        end_us = self.world.now_us + 2 * MOMENT_US
         while self.world.now_us < end_us and not self.world.interrupted:
             self.world.run_until(self.world.now_us + LOOK_US)
-            self._lopsided()
+            self._lasting()
 
     def _look(self) -> None:
         self.verdict.violations += [f"{self.world.now_us} us: {v}" for v in checks.unsafe(self.world)][:5]
@@ -155,18 +155,17 @@ class Storm:
     def _unrest(self) -> list[str]:
         """What is not in order yet."""
         world = self.world
-        unrest = checks.overlay(world) or self._lopsided() or checks.trees(world)
+        unrest = checks.overlay(world) or self._lasting() or checks.trees(world)
         if not unrest and not world.all_delivered():
             unrest = ["messages are missing"]
         return unrest
 
-    def _lopsided(self) -> list[str]:
-        """Links that have been held by one side only for longer than making or ending one takes."""
+    def _lasting(self) -> list[str]:
+        """What may look wrong for a moment, while links are made and ended, but has done so for longer."""
         now_us = self.world.now_us
-        pairs = checks.one_sided(self.world)
-        self.one_sided_since = {pair: self.one_sided_since.get(pair, now_us) for pair in pairs}
-        old = [pair for pair, since_us in self.one_sided_since.items() if since_us <= now_us - SYMMETRY_US]
-        return [f"node {a} has held {b} for {SYMMETRY_US} us, but not the reverse (H-I1)" for a, b in old]
+        odd = checks.one_sided(self.world) + checks.thin(self.world)
+        self.odd_since = {line: self.odd_since.get(line, now_us) for line in odd}
+        return [line for line, since_us in self.odd_since.items() if since_us <= now_us - MOMENT_US]
 
     def _losses(self, summary: Summary) -> list[str]:
         twice = [key for key, times in self.delivered.items() if times > 1]

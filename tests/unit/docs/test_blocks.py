@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,7 @@ def content(block: Block) -> str | None:
         return (ROOT / rest).read_text(encoding="utf-8")
     if kind == "output of the python above":
         return output_of(python_above(block))
-    read = {"python": output_of, "scenario": Scenario.from_toml, "churn": parse_churn, "latency": latencies}[kind]
-    read(block.text)
+    READERS[kind](block.text)
     return None
 
 
@@ -61,6 +61,14 @@ def python_above(block: Block) -> str:
 def latencies(text: str) -> None:
     for line in text.splitlines():
         parse_latency(line.partition("#")[0].strip())
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "python": output_of,
+    "scenario": Scenario.from_toml,
+    "churn": parse_churn,
+    "latency": latencies,
+}
 
 
 def tidy(text: str) -> str:

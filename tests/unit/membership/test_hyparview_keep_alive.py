@@ -164,6 +164,14 @@ def test_a_silent_neighbour_is_replaced() -> None:
     assert env.sent(Neighbour) == [Send(9, Neighbour(Priority.LOW))]
 
 
+def test_a_process_below_target_asks_those_it_has_heard_of_meanwhile() -> None:
+    view, env, _ = hyparview(active=[1], passive=[9], active_size=2, **ALIVE)
+    view.start(())
+    env.advance(PERIOD)
+    assert env.sent(Neighbour) == [Send(9, Neighbour(Priority.LOW))]
+    assert env.sent(Shuffle) == []
+
+
 def test_a_process_that_knows_too_few_shuffles_ahead_of_time() -> None:
     view, env, _ = hyparview(me=0, active=[1], active_size=2, **ALIVE)
     view.start(())
@@ -227,6 +235,13 @@ def test_a_link_that_something_depends_on_is_kept() -> None:
     ear.used = (1, 2)
     env.advance(PERIOD)
     assert len(view.active) == 3
+
+
+def test_a_link_to_a_neighbour_that_has_not_told_its_degree_is_kept() -> None:
+    view, env, _ = hyparview(active=[1, 2], active_size=1, shed=1.0, **ALIVE)
+    view.start(())
+    env.advance(PERIOD)
+    assert len(view.active) == 2
 
 
 def test_surplus_links_are_given_up_with_the_given_chance() -> None:

@@ -239,6 +239,52 @@ def test_no_more_are_asked_than_are_wanted() -> None:
     assert len(asked) == len({each.to for each in asked}) == 2
 
 
+def test_nobody_is_asked_twice_at_once() -> None:
+    view, env, _ = hyparview(active=[1, 2, 3], passive=[9], active_size=3)
+    view.on_link_down(1)
+    view.on_link_down(2)
+    assert env.sent(Neighbour) == [Send(9, Neighbour(Priority.LOW))]
+
+
+def test_a_neighbour_that_disconnects_below_target_is_replaced() -> None:
+    view, env, _ = hyparview(active=[1, 2], passive=[9], active_size=2)
+    view.on_disconnect(1, Disconnect(leaving=True))
+    assert env.effects == [Close(1), Send(9, Neighbour(Priority.LOW))]
+
+
+def test_a_process_that_lost_everyone_asks_those_again_who_refused() -> None:
+    view, env, _ = hyparview(active=[1], passive=[9], active_size=1, **QUIET)
+    view.on_link_down(1)
+    view.on_neighbour_reply(9, NeighbourReply(False))
+    assert env.take()[1:] == [Send(9, Neighbour(Priority.HIGH)), Send(1, Join())]
+    env.advance(TIMEOUT)
+    assert Send(9, Neighbour(Priority.HIGH)) not in env.take()  # a Join is under way again
+    view.on_neighbour_reply(1, NeighbourReply(False))
+    assert env.take()[0] == Send(9, Neighbour(Priority.HIGH))
+
+
+def test_a_refusal_is_forgotten_with_the_peer() -> None:
+    view, env, _ = hyparview(active=[1], passive=[9], active_size=1, passive_size=1)
+    view.widen()
+    view.on_neighbour_reply(9, NeighbourReply(False))
+    view.on_shuffle_reply(1, ShuffleReply((8,)))
+    view.on_shuffle_reply(1, ShuffleReply((9,)))
+    env.take()
+    view.widen()
+    assert env.effects == [Send(9, Neighbour(Priority.HIGH))]
+
+
+def test_a_process_never_becomes_its_own_neighbour() -> None:
+    view, _, ear = hyparview(me=0, active=[1])
+    view.on_join(0, Join())
+    view.on_neighbour(0, Neighbour(Priority.HIGH))
+    view.on_neighbour_reply(0, NeighbourReply(True))
+    view.on_keep_alive(0, KeepAlive(0, 1))
+    assert list(view.active) == [1]
+    assert 0 not in view.passive
+    assert ear.notes == []
+
+
 def test_an_eviction_keeps_the_evicted_in_mind() -> None:
     view, _, _ = hyparview(active=[1], passive=[2], passive_size=1, **SINGLE)
     view.on_join(9, Join())
@@ -280,6 +326,26 @@ def test_no_more_lost_peers_are_remembered_than_allowed() -> None:
     assert len(view.lost) == 3
 
 
+def test_a_lost_peer_that_is_lost_again_displaces_no_other() -> None:
+    view, env, _ = hyparview(active=[1, 2], active_size=1, lost_size=2, **QUIET)
+    view.on_link_down(1)
+    view.on_link_down(2)
+    env.advance(10 * TIMEOUT)  # asks them in turn, in vain
+    assert len(env.sent(Join)) >= 10
+    assert sorted(view.lost) == [1, 2]
+
+
+def test_a_contact_that_falls_silent_later_is_no_reason_to_join_again() -> None:
+    view, env, _ = hyparview(active_size=2, **QUIET)
+    view.start((1,))
+    view.on_neighbour_reply(1, NeighbourReply(True))
+    view.on_neighbour(2, Neighbour(Priority.LOW))
+    view.on_disconnect(1, Disconnect(leaving=False))
+    assert Send(1, Neighbour(Priority.LOW)) in env.take()
+    env.advance(2 * TIMEOUT)
+    assert env.sent(Join) == []
+
+
 def test_a_lost_peer_that_comes_back_is_no_longer_lost() -> None:
     view, _, _ = hyparview(active=[1, 2], active_size=1)
     view.on_link_down(1)
@@ -313,6 +379,7 @@ def test_a_process_that_left_has_nothing_more_to_do() -> None:
     view.start((4,))
     view.on_link_down(1)
     view.leave()
+    assert not any(timer.live for timer in env.timers)
     env.take()
     env.advance(60_000_000)
     assert env.effects == []

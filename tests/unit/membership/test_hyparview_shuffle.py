@@ -35,6 +35,12 @@ def test_a_newcomer_to_a_passive_view_with_room_displaces_nobody() -> None:
     assert sorted(view.passive) == [1, 2, 9]
 
 
+def test_a_full_passive_view_loses_nobody_to_those_it_has() -> None:
+    view, _, _ = hyparview(passive=[1, 2, 3], passive_size=3)
+    view.on_shuffle_reply(STRANGER, ShuffleReply((3, 1, 2)))
+    assert sorted(view.passive) == [1, 2, 3]
+
+
 def test_neither_oneself_nor_neighbours_enter_the_passive_view() -> None:
     view, _, _ = hyparview(me=0, active=[1])
     view.on_shuffle_reply(STRANGER, ShuffleReply((0, 1, 2, 2)))
@@ -198,6 +204,15 @@ def test_a_lost_peer_that_answers_is_asked_for_a_link() -> None:
     assert list(view.lost) == []
 
 
+def test_a_lost_peer_that_answers_twice_is_asked_once() -> None:
+    view, env, _ = hyparview(active=[1, 2], active_size=1)
+    view.on_link_down(2)
+    env.take()
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    assert env.effects == [Send(2, Neighbour(Priority.LOW))]
+
+
 def test_a_lost_peer_that_answers_is_kept_in_mind_when_there_is_no_room() -> None:
     """It may be the only bridge to the other half of a healed partition."""
     view, env, _ = hyparview(active=[1, 2], active_size=1, expansion=2.0)
@@ -219,6 +234,15 @@ def test_a_contact_that_was_never_reached_is_probed() -> None:
     env.advance(PERIOD)
     other = 3 - first.to  # type: ignore[operator]
     assert Send(other, Shuffle(0, 0, (0, first.to))) in env.effects
+
+
+def test_a_contact_in_the_passive_view_is_not_probed_as_well() -> None:
+    view, env, _ = hyparview(me=0, active=[1], passive=[2], active_size=1, **SHUFFLES)
+    view.start((2,))
+    view.on_neighbour_reply(2, NeighbourReply(False))
+    env.take()
+    env.advance(PERIOD)
+    assert [effect.to for effect in env.sent(Shuffle)] == [1]
 
 
 def test_a_contact_that_answers_a_probe_is_kept_in_mind_and_not_asked_for_a_link() -> None:
