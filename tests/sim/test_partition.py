@@ -27,9 +27,19 @@ def after_a_long_partition(seed: int) -> World:
     world.network.add_rule(cut)
     world.call_at(world.now_us + 5_000_000, world.publish, 0, "", b"apart")
     world.run_until(world.now_us + APART_US)
+    forget_the_other_half(world)
     world.network.remove_rule(cut)
     world.run_until(world.now_us + TOGETHER_US)
     return world
+
+
+def forget_the_other_half(world: World) -> None:
+    """As it would come in time: whoever was asked and did not answer has gone from all passive views."""
+    for node in world.up:
+        members: Any = world.nodes[node].membership
+        for view in (members.passive, members.contacts):
+            for peer in [peer for peer in view if (peer < 20) != (node < 20)]:
+                view.discard(peer)
 
 
 @pytest.mark.parametrize("seed", range(5))
