@@ -43,7 +43,7 @@ clean: ## remove the environment, what was built and all caches
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/epicast/sim/_engine.*.so src/epicast/sim/_engine.c
 
-$(INSTALLED): requirements/lock.txt pyproject.toml setup.py $(wildcard src/epicast/sim/*.pyx)
+$(INSTALLED): requirements/lock.txt pyproject.toml setup.py $(wildcard src/epicast/sim/*.pyx src/epicast/sim/*.pxd)
 	@if ! $(PY) -c 'import sys, pip; sys.exit(sys.prefix == sys.base_prefix)' >/dev/null 2>&1; then \
 		$(find_python); \
 		echo "Making $(VENV) with $$("$$python" --version); a minute or so, this once."; \

@@ -69,6 +69,9 @@ def test_one_parent_each_and_all_lead_to_the_source(edges: list[Edge], config: B
     assert is_tree(overlay.parents())
     carrying = {(me, peer) for me in overlay.nodes for peer in overlay.flow(me).targets()}
     assert carrying == {(parent, child) for child, parent in overlay.parents().items()}
+    for me in overlay.nodes:
+        in_tree = {overlay.parents().get(me), *(child for parent, child in carrying if parent == me)} - {None}
+        assert set(overlay.flow(me).in_active) == in_tree
 
 
 @every_graph

@@ -35,7 +35,7 @@ class Ear:
     def positions(self) -> tuple[Position, ...]:
         return self.told
 
-    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
         self.notes.append(("heard", peer, positions))
 
     def uses(self, peer: NodeId) -> bool:
@@ -123,7 +123,7 @@ class Tree:
 
     def hears(self, peer: NodeId, path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False) -> None:
         """A keep-alive that tells where the peer is."""
-        self.brisa.heard(peer, (position(path, last=last, pending=pending),))
+        self.brisa.heard(peer, (position(path, last=last, pending=pending),), self.env.now_us())
 
     def told(self, peer: NodeId, path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False) -> None:
         """A message that tells where the peer is."""

@@ -58,7 +58,7 @@ def sim(
 ) -> None:
     """Play one scenario in the simulator and tell how it went.
 
-    What neither the file nor an option says has its default: 256 nodes of the stack brisa, 500 messages of 1 KB at 5 a
+    What neither the file nor an option says has its default: 256 nodes of the stack brisa, 50 messages of 1 KB at 5 a
     second, latencies uniform from 10 to 100 ms, no churn, seed 7.
     """
     from epicast.cli.settings import build_scenario, stack_from

@@ -54,8 +54,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def load(cls: type[C], settings: Mapping[str, Any], where: str = "") -> C:
-        """From a TOML table. `where` is the table's name, for the error."""
+        """From a TOML table. `where` is the table's name, for the error. Durations may go without the ending of their
+        unit: `at = "20s"` is short for `at_us`."""
         types = field_types(cls)
+        settings = _full_names(types, settings, where)
         for key in settings:
             if key not in types:
                 raise ConfigError(_unknown_key(_dotted(where, key), key, list(types)))
@@ -74,6 +76,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def field_types(cls: type[Config]) -> dict[str, Any]:
     hints = get_type_hints(cls, include_extras=True)
     return {name: hints[name] for name in cls.__struct_fields__}
+
+
+def _full_names(types: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = f"{key}_us" if f"{key}_us" in types else key
+        if name in values:
+            raise ConfigError(f"{_dotted(where, name)}: given twice, with and without _us; keep one")
+        values[name] = value
+    return values
 
 
 def describe(kind: Any) -> str:

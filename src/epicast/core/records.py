@@ -32,7 +32,7 @@ class Kind(IntEnum):
     CRASH = 20
     PAUSE = 21
     RESUME = 22
-    PARENT = 23  # node's parent in the flow is now `peer` (NOBODY: it has none)
+    PARENT = 23  # node's parent in the flow (source, seq) is now `peer` (NOBODY: it has none)
     REPAIR = 24  # node found a new parent; `detail` is "soft" or "hard"
     SUBSCRIBE = 25
     UNSUBSCRIBE = 26

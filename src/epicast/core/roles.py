@@ -23,8 +23,8 @@ class Neighbours(Protocol):
     def positions(self) -> tuple[Position, ...]:
         """What to tell the neighbours on the next keep-alive."""
 
-    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
-        """What a neighbour's keep-alive told."""
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
+        """What a neighbour's keep-alive told, which came at that time."""
 
     def uses(self, peer: NodeId) -> bool:
         """Does traffic depend on the link to this neighbour? Asked before a surplus link is given up."""

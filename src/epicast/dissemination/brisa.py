@@ -213,6 +213,7 @@ class Brisa(TreeRepair):
     def _know_path(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
         known = flow.known.get(sender)
         progress = known.progress if known is not None else ()
+        flow.told_us[sender] = self.env.now_us()
         flow.known[sender] = Position(flow.id, msg.path, progress)
 
     def _dismiss_rivals(self, flow: FlowState) -> None:
@@ -285,13 +286,15 @@ class Brisa(TreeRepair):
         self._told = start + most
         return tuple([flow.position() for flow in (flows + flows)[start : start + most]])
 
-    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None:
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
         if peer not in self.neighbours:
             return
         for position in positions:
             flow = self.flows.get(position.flow) or self.meet(position.flow)
             if flow is None:
                 continue
+            if flow.told_us and flow.told_us.pop(peer, -1) > at_us:
+                continue  # it has told us something newer itself
             if flow.parent is not None and flow.parent != peer and flow.switch is None:
                 flow.known[peer] = position  # the usual case: good to know
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 from epicast.core.env import Timer
 from epicast.core.ids import FlowId, NodeId
@@ -93,6 +94,7 @@ class FlowState:
         "suspect",
         "switch",
         "switch_us",
+        "told_us",
         "unsteady_since_us",
         "waiting",
         "windows",
@@ -108,6 +110,7 @@ class FlowState:
         self.path: tuple[NodeId, ...] = (me,) if self.root == me else ()  # from the source to us; empty: no position
         self.downstream: list[NodeId] | None = None  # cached: out_active without the parent
         self.known: dict[NodeId, Position] = {}  # last told by each neighbour
+        self.told_us: dict[NodeId, int] = {}  # when a neighbour last told, other than on a keep-alive
         self.windows: dict[NodeId, SeqWindow] = {}  # by publisher
         self.lost_reported = 0  # how many numbers given up are in the trace
         self.buffer = buffer
@@ -149,8 +152,9 @@ class FlowState:
     def forget(self, peer: NodeId) -> None:
         """The peer is no neighbour any more. The parent and a pending request are the caller's business."""
         self.discard_out(peer)
-        for table in (self.in_active, self.known, self.waiting, self.rivals, self.pruned_us, self.denied):
-            table.pop(peer, None)  # type: ignore[attr-defined]
+        tables: tuple[dict[NodeId, Any], ...] = (self.in_active, self.known, self.told_us, self.waiting)
+        for table in (*tables, self.rivals, self.pruned_us, self.denied):
+            table.pop(peer, None)
 
     def window(self, source: NodeId, seq: int, cap: int) -> SeqWindow:
         """The window of a publisher, made when it is met."""

@@ -30,7 +30,7 @@ ROOT_ASKS_MAX = 3
 
 
 class Recovery:
-    __slots__ = ("config", "deliver", "env", "flows", "left", "members", "neighbours", "started_us")
+    __slots__ = ("__weakref__", "config", "deliver", "env", "flows", "left", "members", "neighbours", "started_us")
 
     def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver

@@ -58,7 +58,7 @@ class TreeRepair(Recovery):
         flow.parent, flow.parent_path, flow.downstream = None, (), None
         flow.unsteady_since_us = flow.starved_since_us = -1
         flow.switch = None
-        self.env.record(Kind.PARENT, NOBODY, flow.root)
+        self.env.record(Kind.PARENT, NOBODY, *flow.id)
         self.start_repair(flow, taint)
 
     def leave_parent(self, flow: FlowState, taint: Iterable[NodeId]) -> None:
@@ -153,14 +153,14 @@ class TreeRepair(Recovery):
             moved = True
             if not repair.initial:
                 flow.repairs += 1
-                self.env.record(Kind.REPAIR, peer, flow.root, detail="hard" if repair.hard else "soft")
+                self.env.record(Kind.REPAIR, peer, *flow.id, detail="hard" if repair.hard else "soft")
         flow.parent, flow.switch, flow.downstream = peer, None, None
         flow.unsteady_since_us = flow.starved_since_us = -1
         flow.in_active[peer] = None
         flow.pruned_us.pop(peer, None)
         flow.rivals.pop(peer, None)
         self._take_path(flow, flow.known[peer].path)
-        self.env.record(Kind.PARENT, peer, flow.root)
+        self.env.record(Kind.PARENT, peer, *flow.id)
         if moved:
             self._announce(flow)
 
@@ -202,6 +202,7 @@ class TreeRepair(Recovery):
         self.env.send(sender, Whereabouts(flow.position()))
 
     def _hear_fresh(self, flow: FlowState, sender: NodeId, taint: tuple[NodeId, ...]) -> None:
+        flow.told_us[sender] = self.env.now_us()
         flow.known[sender] = Position(flow.id, (), flow.known[sender].progress if sender in flow.known else ())
         if sender == flow.parent:
             self.lose_parent(flow, (*taint, sender))
@@ -214,6 +215,7 @@ class TreeRepair(Recovery):
         if sender in self.neighbours:
             flow = self.meet(msg.position.flow)
             if flow is not None:
+                flow.told_us[sender] = self.env.now_us()
                 self.hear_position(flow, sender, msg.position, answer=True)
 
     def hear_position(self, flow: FlowState, sender: NodeId, position: Position, *, answer: bool = False) -> None:

@@ -98,7 +98,7 @@ class Flood:
     def positions(self) -> tuple[Position, ...]:
         return ()
 
-    def heard(self, peer: NodeId, positions: tuple[Position, ...]) -> None: ...
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
 
     def uses(self, peer: NodeId) -> bool:
         return False

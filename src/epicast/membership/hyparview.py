@@ -213,7 +213,7 @@ class HyParView(LinkKeeper):
         for peer, pulse in list(self.pulses.items()):
             if pulse.news:
                 news, pulse.news = pulse.news, ()
-                self.listener.heard(peer, news)
+                self.listener.heard(peer, news, pulse.news_us)
 
     def _shed(self) -> None:
         """One link fewer where both ends have more than they want. Not at once: the other end may be about to do so."""
@@ -229,7 +229,7 @@ class HyParView(LinkKeeper):
         if pulse is None:
             self._hear_stranger(sender)
             return
-        pulse.heard_us = self.env.now_us()
+        pulse.heard_us = pulse.news_us = self.env.now_us()
         pulse.degree = msg.degree
         self.env.send(sender, KeepAliveAck(msg.sent_us))
         pulse.news = msg.positions

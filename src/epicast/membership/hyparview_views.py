@@ -16,17 +16,19 @@ from epicast.membership.hyparview_messages import HyParViewConfig
 class Pulse:
     """What keep-alives tell about one neighbour."""
 
-    __slots__ = ("degree", "heard_us", "news", "rtt_us")
+    __slots__ = ("degree", "heard_us", "news", "news_us", "rtt_us")
 
     def __init__(self, heard_us: int) -> None:
         self.heard_us = heard_us
         self.rtt_us: int | None = None
         self.degree = 0
         self.news: tuple[Position, ...] = ()  # for the layer above, not passed on yet
+        self.news_us = 0  # when it came
 
 
 class Views:
     __slots__ = (
+        "__weakref__",
         "active",
         "asked",
         "config",

@@ -141,6 +141,12 @@ class ChurnScript:
     def stop_us(self) -> int:
         return min((s.at_us for s in self.statements if isinstance(s, Stop)), default=TIME_MAX_US)
 
+    @property
+    def end_us(self) -> int:
+        """When the last statement that names its time is over; a run should last as long."""
+        ends = [s.to_us for s in self.statements if isinstance(s, Change | ConstChurn) and s.to_us is not None]
+        return min(max(ends, default=0), self.stop_us)
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
 

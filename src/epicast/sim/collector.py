@@ -30,7 +30,7 @@ class Collector:
         self.strays = 0  # deliveries of what nobody published
         self.repairs: dict[str, int] = {}  # by sort
         self.parents_lost = 0
-        self._number: dict[int, int] = {}  # (source << 32 | seq) -> number of the message
+        self._number: dict[tuple[int, int], int] = {}  # (source, seq) -> number of the message
         self._ids: list[tuple[int, int]] = []  # by number
         self._published_us: list[int] = []
         self._delivered = BitTable()  # a row per message, a column per process
@@ -49,7 +49,7 @@ class Collector:
         sources, seqs = batch.source[rows].tolist(), batch.seq[rows].tolist()
         for source, seq, time_us in zip(sources, seqs, batch.time_us[rows].tolist(), strict=True):
             number = len(self._ids)
-            assert self._number.setdefault(source << 32 | seq, number) == number, f"({source}, {seq}) published twice"
+            assert self._number.setdefault((source, seq), number) == number, f"({source}, {seq}) published twice"
             self._ids.append((source, seq))
             self._published_us.append(time_us)
             self._pending.append(number)
@@ -58,14 +58,20 @@ class Collector:
         if not len(rows):
             return
         node, source = batch.node[rows], batch.source[rows]
-        keys, place = np.unique(source << 32 | batch.seq[rows], return_inverse=True)
-        number = np.array([self._number.get(key, _UNKNOWN) for key in keys.tolist()], np.int64)[place]
+        number = self._numbers(source, batch.seq[rows])
         known, others = number != _UNKNOWN, node != source
         self.deliveries += len(rows)
         self.own_deliveries += int(np.count_nonzero(~others))
         self.strays += int(np.count_nonzero(~known))
         self._delivered.set(number[known], node[known])
         self._measure(batch, rows[known & others], number[known & others])
+
+    def _numbers(self, source: Int64s, seq: Int64s) -> Int64s:
+        """The number of each row's message; each message is looked up once."""
+        seqs, which = np.unique(seq, return_inverse=True)
+        _, first, place = np.unique(source * len(seqs) + which, return_index=True, return_inverse=True)
+        ids = zip(source[first].tolist(), seq[first].tolist(), strict=True)
+        return np.array([self._number.get(key, _UNKNOWN) for key in ids], np.int64)[place]
 
     def _measure(self, batch: Batch, rows: Int64s, number: Int64s) -> None:
         """What a process that joined later catches up on tells nothing about how fast messages travel."""

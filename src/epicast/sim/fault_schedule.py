@@ -17,16 +17,15 @@ from typing import Annotated, Literal, Protocol
 
 import msgspec
 
-from epicast.core.config import Duration, Probability
+from epicast.core.config import Config, Duration, Probability
 from epicast.core.errors import ConfigError
 from epicast.sim.faults import Clog, Isolate, Partition, Rule
 from epicast.sim.network import Network
-from epicast.sim.short_names import ShortNames
 
 LASTING = ("partition", "one-way", "isolate", "clog", "pause", "loss")
 
 
-class FaultConfig(ShortNames, frozen=True):
+class FaultConfig(Config, frozen=True):
     kind: Literal["partition", "one-way", "isolate", "clog", "pause", "crash", "reset", "half-open", "loss"]
     at_us: Duration
     until_us: Duration | None = None

@@ -32,7 +32,6 @@ from epicast.sim.churn import parse_churn
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import LatencyConfig, parse_latency
 from epicast.sim.network import NetworkConfig
-from epicast.sim.short_names import ShortNames, full_names
 from epicast.sim.workload import WorkloadConfig
 from epicast.stacks import stack as stacks
 
@@ -40,7 +39,7 @@ S = TypeVar("S", bound="Scenario")
 Table = dict[str, Any]
 
 
-class JoinsConfig(ShortNames, frozen=True):
+class JoinsConfig(Config, frozen=True):
     """How processes come in. The graph is for stacks whose membership is `static`: there all are up from the start."""
 
     interval_us: PositiveDuration = 10_000  # our guess: 100 a second
@@ -49,7 +48,7 @@ class JoinsConfig(ShortNames, frozen=True):
     graph: Literal["directed", "symmetric"] = "directed"
 
 
-class Scenario(ShortNames, frozen=True):
+class Scenario(Config, frozen=True):
     stack: str | Table = "brisa"  # a named stack, or a stack's table
     overrides: dict[str, Table] = {}  # settings of its roles to replace: {"membership": {"active_size": 5}}
     nodes: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 256
@@ -93,15 +92,6 @@ class Scenario(ShortNames, frozen=True):
         return self.workload.source_ids or tuple(range(self.workload.sources))
 
     # Files
-
-    @classmethod
-    def load(cls: type[S], settings: Mapping[str, Any], where: str = "") -> S:
-        tables: dict[str, type[Config]] = {"network": NetworkConfig, "workload": WorkloadConfig}
-        full = {
-            key: full_names(tables[key], value, key) if key in tables and isinstance(value, Mapping) else value
-            for key, value in settings.items()
-        }
-        return super().load(full, where)
 
     @classmethod
     def from_toml(cls: type[S], text: str) -> S:

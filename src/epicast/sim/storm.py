@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from epicast.core.chance import stream
+from epicast.core.errors import EpicastError
 from epicast.core.records import Kind, Level
 from epicast.sim import checks
 from epicast.sim.fault_schedule import LASTING
@@ -28,6 +29,7 @@ LOOK_US = 1_000_000  # between two checks of safety
 MOMENT_US = 6_000_000  # within which both sides of a link agree on it
 REST_US = 150_000_000  # within which everything must be in order after the faults
 
+STACKS = ("brisa", "brisa-delay")
 LATENCIES = (
     "constant 20ms",
     "uniform 1ms 20ms",
@@ -54,6 +56,8 @@ class Verdict:
 
 def draw(seed: int, stack: str = "brisa") -> Scenario:
     """The scenario of a storm: a function of its number."""
+    if stack not in STACKS:
+        raise EpicastError(f"a storm needs a stack that mends what was lost: {', '.join(STACKS)}; got {stack!r}")
     rng = stream(seed, "storm")
     nodes = round(8 * 16 ** rng.random())  # 8 to 128, small ones as likely as large ones
     datagrams = rng.random() < 0.25
@@ -62,6 +66,7 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
     faults = [_fault(rng, seconds) for _ in range(rng.randint(1, 5))]
     settings: dict[str, Any] = {
         "stack": stack,
+        "seed": seed,
         "nodes": nodes,
         "latency": rng.choice(LATENCIES),
         "network": {
@@ -70,7 +75,7 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
             "duplication": 0.02 if datagrams else 0.0,
             "reordering": 0.05 if datagrams else 0.0,
         },
-        "overrides": _limits(rng, stack),
+        "overrides": _limits(rng),
         "warmup": "15s",
         "workload": {"messages": seconds * rate, "rate": rate, "sources": 2 if rng.random() < 0.2 else 1},
         "churn": _churn(rng),
@@ -97,11 +102,11 @@ def _fault(rng: Random, seconds: int) -> dict[str, Any]:
     return fault
 
 
-def _limits(rng: Random, stack: str) -> dict[str, dict[str, Any]]:
+def _limits(rng: Random) -> dict[str, dict[str, Any]]:
     """Small views and plain expansion now and then: limits are where bugs live."""
     membership = rng.choice(({}, {}, {"active_size": 3}, {"active_size": 6}, {"expansion": 1.0}, {"passive_size": 8}))
     brisa = rng.choice(({}, {}, {"strategy": "delay-aware"}, {"symmetric": False}))
-    return {"membership": membership, "dissemination": brisa if stack.startswith("brisa") else {}}
+    return {"membership": membership, "dissemination": brisa}
 
 
 def _churn(rng: Random) -> str:

@@ -30,11 +30,10 @@ class Timetable:
         joins_us = 0 if world.given_overlay else (scenario.nodes - 1) * scenario.joins.interval_us
         self.start_us = world.now_us + joins_us + scenario.warmup_us
         faults_us = max((fault.end_us for fault in scenario.fault), default=0)
-        self.end_us = self.start_us + max(scenario.workload.end_us, faults_us)
+        script = parse_churn(scenario.churn)
+        self.end_us = self.start_us + max(scenario.workload.end_us, faults_us, script.end_us)
         self.limit_us = self.end_us + scenario.drain_us
-        self.churn = ChurnDriver(
-            parse_churn(scenario.churn), world.stream("churn"), 0, scenario.workload.end_us, world.protected
-        )
+        self.churn = ChurnDriver(script, world.stream("churn"), 0, scenario.workload.end_us, world.protected)
         self._churn_timer: Timer | None = None
         self._churn_at_us = 0
         self._publications: Iterator[Publication] = publications(scenario.workload, world.stream("workload"))

@@ -31,13 +31,13 @@ class Publication(NamedTuple):
 
 
 class WorkloadConfig(Config, frozen=True):
-    messages: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 500  # BRISA's evaluation, as is the rate
+    messages: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 50  # our guess: ten seconds' worth
     pattern: Literal["rate", "burst", "poisson"] = "rate"
     rate: Annotated[float, msgspec.Meta(ge=0.0001, le=1_000_000.0)] = 5.0  # messages a second of all sources together
     burst_size: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10  # our guess, as is the interval
     burst_interval_us: PositiveDuration = SECOND_US
     start_us: Duration = 0
-    payload_bytes: Size = 1024
+    payload_bytes: Size = 1000
     payload_bytes_max: Size | None = None  # given: sizes are uniform from payload_bytes to this, both included
     payload_sizes: tuple[Size, ...] = ()  # given: these sizes in turn instead
     sources: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 1

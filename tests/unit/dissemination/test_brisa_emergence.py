@@ -40,7 +40,7 @@ def test_the_source_never_takes_a_parent() -> None:
     tree = Tree(me=0)
     tree.brisa.broadcast("t", b"x")
     tree.brisa.on_data(2, data(7, (8, 2)))  # a path that does not come from the source at all
-    tree.brisa.heard(2, (position((8, 2)),))
+    tree.brisa.heard(2, (position((8, 2)),), tree.env.now_us())
     assert tree.flow().parent is None
     assert tree.flow().path == (0,)
 
@@ -79,7 +79,7 @@ def test_whoever_sends_the_first_message_becomes_the_parent() -> None:
     assert tree.flow().path == (0, 1, 5)
     assert tree.brisa.parents() == {FLOW: 1}
     assert tree.got == [(0, 0)]
-    assert tree.env.records == [Record(Kind.PARENT, 1, 0)]
+    assert tree.env.records == [Record(Kind.PARENT, 1, 0, 0)]
 
 
 def test_the_first_message_goes_on_to_everyone_but_its_sender() -> None:
@@ -199,6 +199,16 @@ def test_a_link_that_was_faster_once_is_kept_until_the_parent_has_shown_that_it_
     assert tree.brisa.on_data(1, data(1, (0, 1))) is True
     assert tree.take() == [Send(2, Deactivate(FLOW))]
     assert tree.flow().parent == 1
+
+
+def test_a_link_that_was_dismissed_is_not_dismissed_with_every_duplicate() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    tree.take()
+    tree.env.advance(AGAIN)
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    assert tree.take() == []
 
 
 def test_an_unwanted_link_is_not_ended_twice_at_once() -> None:

@@ -105,7 +105,7 @@ def test_a_link_that_one_flow_uses_is_used() -> None:
 def test_flows_above_the_cap_are_dropped_and_counted() -> None:
     tree = Tree(flows_max=1).attached()
     assert tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER)) is False
-    tree.brisa.heard(2, (Position(OTHER, (9, 2)),))
+    tree.brisa.heard(2, (Position(OTHER, (9, 2)),), tree.env.now_us())
     tree.brisa.on_activate(2, Activate(OTHER))
     assert list(tree.brisa.flows) == [FLOW]
     assert tree.got == []
@@ -123,7 +123,7 @@ def test_publishers_above_the_cap_are_dropped() -> None:
 def test_progress_of_publishers_above_the_cap_is_not_chased() -> None:
     tree = Tree(sources_max=1).attached()
     tree.brisa.start()
-    tree.brisa.heard(1, (Position(FLOW, (0, 1), ((0, 0), (7, 5), (8, 5))),))
+    tree.brisa.heard(1, (Position(FLOW, (0, 1), ((0, 0), (7, 5), (8, 5))),), tree.env.now_us())
     tree.env.advance(10_000_000)
     assert tree.take() == []
 

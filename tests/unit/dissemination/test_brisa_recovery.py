@@ -265,6 +265,15 @@ def test_a_newcomer_whose_request_was_not_answered_asks_somebody_else() -> None:
     assert now_us - LOOK < ask.msg.age_us - SLACK <= now_us  # type: ignore[attr-defined]
 
 
+def test_a_newcomer_that_changes_its_parent_asks_the_new_one_for_the_past() -> None:
+    tree = newcomer()
+    tree.hears(2, (0, 2), last=7)
+    tree.brisa.neighbour_down(1, True)
+    tree.take()
+    tree.told(2, (0, 2), last=7)
+    assert tree.env.sent(Recover) == [Send(2, Recover(FLOW, (), 5_000_000 + SLACK))]
+
+
 def test_a_newcomer_that_was_answered_asks_no_more() -> None:
     tree = newcomer()
     tree.hears(2, (0, 2), last=7)

@@ -30,7 +30,7 @@ def test_an_orphan_asks_a_neighbour_that_is_known_to_be_attached() -> None:
     tree = orphan(2)
     assert tree.take() == [Send(2, Activate(FLOW))]
     assert tree.brisa.parents() == {FLOW: None}
-    assert tree.env.records == [Record(Kind.PARENT, NOBODY, 0)]
+    assert tree.env.records == [Record(Kind.PARENT, NOBODY, 0, 0)]
 
 
 def test_a_candidate_that_confirms_becomes_the_parent() -> None:
@@ -39,7 +39,7 @@ def test_a_candidate_that_confirms_becomes_the_parent() -> None:
     tree.told(2, (0, 2))
     assert (tree.flow().parent, tree.flow().path) == (2, (0, 2, 5))
     assert tree.take() == []
-    assert tree.env.records[1:] == [Record(Kind.REPAIR, 2, 0, detail="soft"), Record(Kind.PARENT, 2, 0)]
+    assert tree.env.records[1:] == [Record(Kind.REPAIR, 2, 0, 0, detail="soft"), Record(Kind.PARENT, 2, 0, 0)]
 
 
 def test_the_new_parent_is_asked_for_what_was_missed() -> None:
@@ -119,6 +119,28 @@ def test_a_late_confirmation_of_one_who_was_given_up_is_not_taken_for_another_on
     assert tree.flow().parent == 3
 
 
+def test_each_candidate_has_its_full_time_to_answer() -> None:
+    tree = orphan(2, 3)
+    tree.env.advance(CONFIRM // 2)
+    tree.told(2, ())
+    tree.take()
+    tree.env.advance(CONFIRM - 1)
+    assert tree.take() == []
+    tree.env.advance(1)
+    assert tree.take() != []
+
+
+def test_an_orphan_whose_candidate_was_once_faster_than_its_parent_keeps_it() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_data(2, data(1, (0, 2)))  # before the parent's copy
+    tree.brisa.neighbour_down(1, True)
+    tree.told(2, (0, 2), last=1)
+    assert tree.flow().parent == 2
+    tree.take()
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    assert tree.take() == []
+
+
 # Who will do
 
 
@@ -174,7 +196,7 @@ def test_an_orphan_that_asked_everyone_takes_whoever_sends_data() -> None:
     tree.env.records.clear()
     tree.brisa.on_data(3, data(1, (0, 3)))
     assert tree.flow().parent == 3
-    assert tree.env.records == [Record(Kind.REPAIR, 3, 0, detail="hard"), Record(Kind.PARENT, 3, 0)]
+    assert tree.env.records == [Record(Kind.REPAIR, 3, 0, 0, detail="hard"), Record(Kind.PARENT, 3, 0, 0)]
 
 
 def test_an_orphan_that_asked_everyone_takes_nobody_who_hangs_on_the_failed_one() -> None:
@@ -190,7 +212,33 @@ def test_an_orphan_asks_whoever_tells_of_a_path() -> None:
     assert tree.take() == [Send(3, Activate(FLOW))]
     tree.told(3, (0, 3))
     assert tree.flow().parent == 3
-    assert tree.env.records[-2] == Record(Kind.REPAIR, 3, 0, detail="hard")
+    assert tree.env.records[-2] == Record(Kind.REPAIR, 3, 0, 0, detail="hard")
+
+
+def test_an_orphan_does_not_ask_one_that_tells_of_a_path_through_the_failed_one() -> None:
+    tree = orphan()
+    tree.take()
+    tree.hears(3, (0, 1, 3))
+    assert tree.take() == []
+
+
+def test_whoever_was_asked_meanwhile_has_its_full_time_to_answer() -> None:
+    tree = orphan()
+    tree.env.advance(RETRY // 2)
+    tree.hears(3, (0, 3))
+    tree.take()
+    tree.env.advance(CONFIRM - 1)
+    assert tree.take() == []
+    tree.told(3, (0, 3))
+    assert tree.flow().parent == 3
+
+
+def test_who_did_not_answer_is_asked_again_with_the_next_attempt() -> None:
+    tree = orphan(2)
+    tree.env.advance(CONFIRM)
+    tree.take()
+    tree.env.advance(RETRY)
+    assert tree.take() == [Send(2, Activate(FLOW))]
 
 
 def test_an_orphan_tries_again_ever_less_often() -> None:
@@ -256,8 +304,20 @@ def test_whoever_asks_a_process_without_a_place_is_told_when_it_has_one() -> Non
     assert tree.take() == [Send(3, Whereabouts(position((), pending=True)))]
     tree.brisa.on_deactivate(3, Deactivate(FLOW))
     tree.hears(2, (0, 2))  # is asked
+    tree.take()
     tree.told(2, (0, 2))  # and confirms
-    assert Send(3, Whereabouts(position((0, 2, 5)))) in tree.take()
+    assert tree.take() == [Send(3, Whereabouts(position((0, 2, 5))))]
+    tree.told(2, (0, 9, 2))  # moves
+    assert tree.take() == []
+
+
+def test_a_child_that_asked_while_we_had_no_place_is_told_once() -> None:
+    tree = orphan(neighbours=(1, 2, 3))
+    tree.brisa.on_activate(3, Activate(FLOW))
+    tree.hears(2, (0, 2))
+    tree.take()
+    tree.told(2, (0, 2))
+    assert tree.take() == [Send(3, Whereabouts(position((0, 2, 5))))]
 
 
 def test_a_stranger_that_asks_is_ignored() -> None:
@@ -301,6 +361,15 @@ def test_a_process_that_is_fresh_is_known_to_have_no_path() -> None:
     tree.take()
     tree.env.advance(CONFIRM)
     assert tree.env.sent(Activate)[0].msg == Activate(FLOW, fresh=True, taint=(1, 3, 5))
+
+
+def test_a_process_that_is_fresh_is_not_asked_for_what_it_told_before() -> None:
+    tree = Tree().attached()
+    tree.hears(3, (0, 3))
+    tree.brisa.on_activate(3, Activate(FLOW, fresh=True, taint=(3,)))
+    tree.take()
+    tree.brisa.neighbour_down(1, False)
+    assert tree.take() == [Send(peer, Activate(FLOW, fresh=True, taint=(5,))) for peer in (2, 3)]
 
 
 # Cycles and parents that lost their way (E-B4)

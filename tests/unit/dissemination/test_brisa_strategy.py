@@ -34,7 +34,7 @@ def test_a_candidate_that_confirms_replaces_the_parent() -> None:
     tree.told(2, (0, 2))
     assert tree.take() == [Send(1, Whereabouts(position((0, 2, 5)))), Send(1, Deactivate(FLOW))]
     assert (tree.flow().parent, tree.flow().path) == (2, (0, 2, 5))
-    assert tree.env.records == [Record(Kind.PARENT, 2, 0)]
+    assert tree.env.records == [Record(Kind.PARENT, 2, 0, 0)]
 
 
 def test_a_change_for_the_better_is_no_repair() -> None:
@@ -108,6 +108,33 @@ def test_copies_from_the_candidate_are_not_refused_while_it_is_asked() -> None:
     assert tree.take() == []
 
 
+def test_a_keep_alive_of_the_candidate_is_no_answer() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.hears(2, (0, 2))
+    assert tree.flow().parent == 1
+
+
+def test_a_parent_that_fails_while_another_is_asked_makes_it_a_repair() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.brisa.neighbour_down(1, True)
+    tree.told(2, (0, 2))
+    assert tree.flow().parent == 2
+    assert Record(Kind.REPAIR, 2, 0, 0, detail="soft") in tree.env.records
+
+
+def test_a_new_parent_is_not_judged_by_the_old_ones_failings() -> None:
+    tree = a_with_parent_x(CHEAPER_Y)
+    tree.brisa.start()
+    tree.hears(1, (0, 1), pending=True)
+    tree.env.advance(3_000_000)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.told(2, (0, 2))
+    tree.env.advance(2_000_000)
+    assert tree.flow().parent == 2
+
+
 def test_a_candidate_that_does_not_answer_is_given_up() -> None:
     tree = a_with_parent_x(CHEAPER_Y)
     tree.brisa.start()
@@ -130,6 +157,13 @@ def test_of_two_that_want_each_other_the_one_with_the_lower_id_may(other: int, y
     tree.brisa.on_data(other, data(0, (0, other)))
     tree.brisa.on_activate(other, Activate(FLOW))
     assert tree.flow().switch == (None if yields else other)
+
+
+def test_a_third_process_that_asks_for_copies_does_not_stop_a_change() -> None:
+    tree = Tree(neighbours=(1, 2, 8), rtts_us={1: 80_000, 8: 20_000}, strategy="delay-aware").attached()
+    tree.brisa.on_data(8, data(0, (0, 8)))
+    tree.brisa.on_activate(2, Activate(FLOW))
+    assert tree.flow().switch == 8
 
 
 # Candidates of a repair
@@ -172,7 +206,7 @@ def test_a_process_that_is_let_in_asks_for_the_past_and_counts_no_repair() -> No
     [ask] = tree.env.sent(Recover)
     assert (ask.to, ask.msg.ranges) == (2, ())  # type: ignore[attr-defined]
     assert ask.msg.age_us >= 3_000_000  # type: ignore[attr-defined]
-    assert tree.env.records == [Record(Kind.PARENT, 2, 0)]
+    assert tree.env.records == [Record(Kind.PARENT, 2, 0, 0)]
 
 
 def test_a_process_that_hears_of_a_flow_without_a_way_into_it_waits() -> None:
@@ -181,6 +215,14 @@ def test_a_process_that_hears_of_a_flow_without_a_way_into_it_waits() -> None:
     assert tree.take() == []
     tree.hears(3, (0, 3))
     assert tree.take() == [Send(3, Activate(FLOW))]
+
+
+def test_a_process_that_finds_no_way_into_a_flow_asks_for_a_wider_view() -> None:
+    tree = Tree()
+    tree.hears(2, ())
+    tree.env.advance(1_000_000)
+    assert tree.members.widened == 1
+    assert tree.take() == []
 
 
 def test_what_a_stranger_tells_is_ignored() -> None:

@@ -124,7 +124,7 @@ def test_of_two_that_adopted_each_other_one_lets_go_at_the_first_keep_alive() ->
     one = Tree(me=5, neighbours=(6, 1)).attached(parent=6, path=(0, 1, 6))
     two = Tree(me=6, neighbours=(5, 1)).attached(parent=5, path=(0, 1, 5))
     assert two.brisa.positions() == (position((0, 1, 5, 6)),)
-    one.brisa.heard(6, two.brisa.positions())
+    one.brisa.heard(6, two.brisa.positions(), one.env.now_us())
     assert one.flow().parent is None
     assert one.take()[0] == Send(6, Deactivate(FLOW))
     two.brisa.on_deactivate(5, Deactivate(FLOW))
@@ -145,5 +145,5 @@ def test_what_the_watchdog_does_is_a_repair_like_any_other() -> None:
     tree.env.advance(PATIENCE + LOOK)
     tree.told(2, (0, 2))
     assert [record.kind for record in tree.env.records] == [Kind.PARENT, Kind.REPAIR, Kind.PARENT]
-    assert tree.env.records[1] == Record(Kind.REPAIR, 2, 0, detail="soft")
+    assert tree.env.records[1] == Record(Kind.REPAIR, 2, 0, 0, detail="soft")
     assert tree.env.sent(Recover) == []

@@ -91,7 +91,7 @@ def test_flooding_needs_no_link_in_particular_and_has_no_position() -> None:
     process, env, _ = flood()
     process.start()
     process.neighbour_up(4)
-    process.heard(4, ())
+    process.heard(4, (), 0)
     process.neighbour_down(4, True)
     process.leave()
     assert process.positions() == ()

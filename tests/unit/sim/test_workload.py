@@ -21,8 +21,8 @@ def stream(seed: int = 1, **settings: Any) -> list[Publication]:
 
 def test_the_default_is_one_source_with_five_messages_a_second() -> None:
     messages = stream()
-    assert len(messages) == 500
-    assert messages[:2] == [Publication(0, 0, "stream", 1024), Publication(200_000, 0, "stream", 1024)]
+    assert len(messages) == 50
+    assert messages[:2] == [Publication(0, 0, "stream", 1000), Publication(200_000, 0, "stream", 1000)]
 
 
 def test_an_even_rate_does_not_drift() -> None:
@@ -102,7 +102,7 @@ def test_a_toml_table_is_a_workload() -> None:
         ({"burst_size": 0}, "workload.burst_size: expected an integer from 1"),
         ({"burst_interval_us": "0s"}, "workload.burst_interval_us: expected a duration"),
         ({"payload_bytes": 1 << 30}, "workload.payload_bytes: expected an integer from 0 to 16777216"),
-        ({"payload_bytes_max": 5}, "workload: payload_bytes_max: expected at least payload_bytes = 1024"),
+        ({"payload_bytes_max": 5}, "workload: payload_bytes_max: expected at least payload_bytes = 1000"),
         ({"payload_sizes": [3, -1]}, r"workload.payload_sizes\[1\]"),
         ({"payload_sizes": [3], "payload_bytes_max": 2000}, "workload: payload_sizes: expected either"),
         ({"sources": 0}, "workload.sources: expected an integer from 1"),
