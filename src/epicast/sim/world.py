@@ -275,7 +275,7 @@ def _take_apart(node: Node) -> None:
             value = getattr(part, name, None)
             if isinstance(value, Periodic):
                 value.stop()
-            if hasattr(part, name):
+            if name != "__weakref__" and hasattr(part, name):
                 delattr(part, name)
 
 
