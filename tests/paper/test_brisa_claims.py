@@ -2,6 +2,7 @@
 
 from collections import Counter
 from math import log
+from random import Random
 
 import pytest
 
@@ -13,14 +14,17 @@ from tests.support.overlays import (
     FLOW,
     MS,
     SECOND,
+    Delays,
     Edge,
     Overlay,
     chain,
     complete,
+    cycles,
     is_tree,
     random_edges,
     ring,
     star,
+    while_running,
 )
 from tests.support.worlds import degrees, grown, parents, stream, views
 
@@ -163,6 +167,35 @@ def test_symmetric_deactivation_spares_duplicates_when_messages_follow_closely()
         overlay.run(5 * SECOND)
         duplicates[symmetric] = overlay.duplicates()
     assert duplicates[True] < duplicates[False]
+
+
+# Strategies
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_delay_aware_parents_are_nearer_than_those_who_came_first(seed: int) -> None:
+    """Section 6.8, figure 4.4: by measured round trips; the tree is whole all the time, and costs no more at rest."""
+    edges = random_edges(40, 5, seed + 1)
+    delays = Delays(50 * MS, {edge: Random(f"{seed} {edge}").randrange(5, 100) * MS for edge in edges})
+    mean_us = {}
+    for strategy in ("first-come", "delay-aware"):
+        overlay = Overlay(edges, config=BrisaConfig(strategy=strategy), latency=delays)  # type: ignore[arg-type]
+        overlay.run(4 * SECOND)  # round trips are measured
+        overlay.publish()
+        overlay.run(1 * SECOND)
+        while_running(overlay, 2 * SECOND, 2 * MS, lambda known=overlay: check_no_cycle(known))  # type: ignore[misc]
+        overlay.stream(4)
+        overlay.forget()
+        overlay.publish()
+        overlay.run(2 * SECOND)
+        assert is_tree(overlay.parents())
+        assert (len(overlay.sends(Data)), overlay.duplicates()) == (39, 0)
+        mean_us[strategy] = sum(delays.delay_us(*pair, Random()) for pair in overlay.parents().items()) / 39  # type: ignore[arg-type]
+    assert mean_us["delay-aware"] < 0.95 * mean_us["first-come"]
+
+
+def check_no_cycle(overlay: Overlay) -> None:
+    assert cycles(overlay.parents()) == []
 
 
 # Bootstrap

@@ -48,7 +48,6 @@ BUGS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "anyone may become a parent and cycles go unnoticed": (TreeRepair, "eligible", any_neighbour_will_do, ""),
     "a lost neighbour is not replaced": (HyParView, "_fill", nothing, "neighbours"),
     "silence goes unnoticed": (HyParView, "_lose_silent", nothing, ""),
-    "strangers are not told": (HyParView, "_hear_stranger", nothing, ""),
     "nobody is evicted from a full view": (HyParView, "_evict", nothing, "neighbours"),
     "an Activate is not obeyed": (Brisa, "on_activate", nothing, "parent"),
 }

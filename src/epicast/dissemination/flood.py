@@ -75,7 +75,9 @@ class Flood:
         if (seq < window.next and window.before is None) or not window.add(seq):
             return True
         self.deliver(msg, sender)
-        peers = [peer for peer in self.members.peers() if peer != sender]
+        peers = list(self.members.peers())
+        if sender in peers:
+            peers.remove(sender)
         self.env.send_many(peers, Gossip(source, seq, msg.hops + 1, msg.topic, msg.payload))
         return False
 

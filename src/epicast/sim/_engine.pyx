@@ -280,7 +280,7 @@ cdef class Engine:
         return SimEnv(self, me)
 
     def use_delays(self, chunk):
-        """Delays in ticks come in chunks, so that both engines draw the same ones in the same order."""
+        """Delays in us come in chunks, so that both engines draw the same ones in the same order. Rounded to ticks."""
         self._chunk = chunk
         self._draws_count = self._drawn = 0
 
@@ -456,7 +456,7 @@ cdef class Engine:
         if count > self._draws_room:
             self._draws = <int64_t *> more(self._draws, &self._draws_room, count, sizeof(int64_t))
         for at in range(count):
-            self._draws[at] = draws[at]
+            self._draws[at] = max(1, (<int64_t> draws[at] + self.tick_us // 2) // self.tick_us)
         self._draws_count, self._drawn = count, 0
         return 0
 

@@ -108,8 +108,11 @@ class Engine:
         return SimEnv(self, me)
 
     def use_delays(self, chunk: Callable[[int], list[int]]) -> None:
-        """Delays in ticks come in chunks, so that both engines draw the same ones in the same order."""
-        self.draw = chain.from_iterable(iter(lambda: chunk(DRAWS), [])).__next__
+        """Delays in us come in chunks, so that both engines draw the same ones in the same order. Rounded to ticks."""
+        tick_us, half = self.tick_us, self.tick_us // 2
+        self.draw = chain.from_iterable(
+            iter(lambda: [(us + half) // tick_us or 1 for us in chunk(DRAWS)], [])
+        ).__next__
 
     def set_state(self, node: int, state: int, parts: Sequence[Any] = ()) -> None:
         """Up, with its parts; or paused or down, when nothing may reach them."""

@@ -166,8 +166,7 @@ class Network:
         return max(1, (us + self.engine.tick_us // 2) // self.engine.tick_us)
 
     def _chunk(self, count: int) -> list[int]:
-        tick_us, half = self.engine.tick_us, self.engine.tick_us // 2
-        return [(us + half) // tick_us or 1 for us in self.latency.chunk(self.rng, count)]
+        return self.latency.chunk(self.rng, count)
 
     def delay_us(self, src: int, dst: int) -> int:
         """One propagation delay, drawn."""

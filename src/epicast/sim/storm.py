@@ -137,20 +137,25 @@ class Storm:
         world.network.heal()
         for node in checks.stranded(world):  # as its operator would: it knows nobody who is alive
             world.crash(node)
-        world.run_while(lambda: bool(self._unrest()), LOOK_US, healed_us + REST_US)
-        verdict.rest_us = world.now_us - healed_us
-        self._stay_at_rest()
+        verdict.rest_us = self._come_to_rest(healed_us + REST_US) - healed_us
         verdict.violations += self._unrest()
         verdict.summary = world.summary()
         verdict.violations += self._losses(verdict.summary)
         return verdict
 
-    def _stay_at_rest(self) -> None:
-        """Long enough to tell a lasting disagreement from a link that is being made."""
-        end_us = self.world.now_us + 2 * MOMENT_US
-        while self.world.now_us < end_us and not self.world.interrupted:
-            self.world.run_until(self.world.now_us + LOOK_US)
-            self._lasting()
+    def _come_to_rest(self, limit_us: int) -> int:
+        """Until everything is in order and stays so long enough to tell a lasting disagreement from a link that is being
+        made. Returns since when."""
+        world = self.world
+        while True:
+            in_time = world.run_while(lambda: bool(self._unrest()), LOOK_US, limit_us)
+            since_us = world.now_us
+            troubled = not in_time or world.interrupted
+            while not troubled and world.now_us < since_us + 2 * MOMENT_US:
+                world.run_until(world.now_us + LOOK_US)
+                troubled = bool(self._unrest()) or world.interrupted
+            if not troubled or world.now_us >= limit_us or world.interrupted:
+                return since_us
 
     def _look(self) -> None:
         self.verdict.violations += [f"{self.world.now_us} us: {v}" for v in checks.unsafe(self.world)][:5]

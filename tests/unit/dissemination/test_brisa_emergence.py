@@ -135,6 +135,19 @@ def test_a_message_from_somebody_who_is_no_neighbour_is_delivered_but_makes_no_p
     assert tree.flow().parent is None
 
 
+def test_somebody_who_is_no_neighbour_is_not_asked_to_stop() -> None:
+    tree = Tree().attached()
+    assert tree.brisa.on_data(STRANGER, data(0, (0, STRANGER))) is True
+    assert tree.take() == []
+
+
+def test_a_message_in_our_own_name_that_we_never_published_is_not_delivered() -> None:
+    tree = Tree(me=5)
+    assert tree.brisa.on_data(1, data(0, (0, 1), source=5)) is True
+    assert tree.got == []
+    assert tree.take() == []
+
+
 def test_a_message_that_was_asked_for_again_makes_no_parent() -> None:
     tree = Tree()
     tree.brisa.on_data(1, data(0, (0, 1), flags=RECOVERED))
@@ -199,6 +212,13 @@ def test_a_link_that_was_faster_once_is_kept_until_the_parent_has_shown_that_it_
     assert tree.brisa.on_data(1, data(1, (0, 1))) is True
     assert tree.take() == [Send(2, Deactivate(FLOW))]
     assert tree.flow().parent == 1
+
+
+def test_a_link_that_was_faster_once_is_kept_while_the_parent_is_silent() -> None:
+    tree = Tree().attached()
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    tree.brisa.on_data(3, data(1, (0, 3)))
+    assert tree.take() == [Send(3, Deactivate(FLOW))]
 
 
 def test_a_link_that_was_dismissed_is_not_dismissed_with_every_duplicate() -> None:

@@ -1,5 +1,8 @@
 """Messages that were missed: noticed, asked for, answered, and given up only aloud."""
 
+import pytest
+
+from epicast.core.message import Position
 from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_messages import RECOVERED, UPWARD, Activate, Baseline, Data, Deactivate, Recover
@@ -45,6 +48,12 @@ def test_what_lacks_at_two_looks_is_asked_for() -> None:
     tree = behind()
     look(tree)
     assert look(tree) == [Send(1, Recover(FLOW, ((0, 1, 2),))), Send(1, Activate(FLOW))]
+
+
+def test_a_single_message_that_lacks_is_asked_for() -> None:
+    tree = behind(parent_last=1)
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 1, 1),)))
 
 
 def test_what_came_between_two_looks_is_not_asked_for() -> None:
@@ -96,6 +105,46 @@ def test_another_neighbour_is_asked_the_next_time() -> None:
     assert [first.to, second.to] == [1, 2]  # type: ignore[attr-defined]
 
 
+def test_two_neighbours_that_can_help_take_turns() -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    tree.hears(1, (0, 1), last=0)
+    tree.hears(2, (0, 2), last=4)
+    tree.hears(3, (0, 3), last=4)
+    look(tree)
+    asked = [look(tree)[0].to for _ in range(4)]  # type: ignore[attr-defined]
+    assert asked in ([2, 3, 2, 3], [3, 2, 3, 2])
+
+
+@pytest.mark.parametrize("lasts", [{2: 5, 3: 2}, {2: 2, 3: 5}])
+def test_the_neighbour_that_is_farthest_says_how_much_lacks(lasts: dict[int, int]) -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    for peer, last in lasts.items():
+        tree.hears(peer, (0, peer), last=last)
+    look(tree)
+    assert look(tree)[0].msg == Recover(FLOW, ((0, 1, 5),))  # type: ignore[attr-defined]
+
+
+def test_what_lacks_of_a_publisher_that_we_never_heard_is_asked_for() -> None:
+    tree = Tree().attached()
+    tree.brisa.start()
+    tree.brisa.heard(1, (Position(FLOW, (0, 1), ((0, 0), (8, 3))),), 0)
+    look(tree)
+    asked = [effect.msg for effect in look(tree)]  # type: ignore[attr-defined]
+    assert [msg.ranges for msg in asked if isinstance(msg, Recover)] == [(), ((8, 3, 3),)]
+
+
+def test_nobody_knows_more_of_our_messages_than_we_do() -> None:
+    source = Tree(me=0)
+    source.brisa.start()
+    source.brisa.broadcast("t", b"x")
+    source.hears(1, (0, 1), last=50)
+    source.take()
+    for _ in range(5):
+        assert look(source) == []
+
+
 def test_nothing_is_asked_for_that_nobody_has() -> None:
     tree = Tree().attached()
     tree.brisa.start()
@@ -141,6 +190,14 @@ def test_what_we_lack_ourselves_is_not_said_to_be_gone() -> None:
     tree = holder(messages=2)
     tree.brisa.on_recover(3, Recover(FLOW, ((0, 2, 4),)))
     assert tree.take() == []
+
+
+def test_what_is_gone_is_told_for_each_publisher() -> None:
+    tree = holder(messages=5, buffer_messages=3)
+    tree.brisa.on_data(1, data(0, (), source=9, flags=UPWARD))
+    tree.take()
+    tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 4), (9, 0, 0))))
+    assert tree.env.sent(Baseline) == [Send(3, Baseline(FLOW, ((0, 3),)))]
 
 
 def test_no_more_is_sent_again_than_allowed() -> None:
@@ -212,6 +269,15 @@ def test_the_past_is_what_came_within_the_time_asked_for_and_where_it_begins() -
     ]
 
 
+def test_whoever_was_there_from_the_start_can_speak_for_any_time() -> None:
+    tree = holder(messages=2)
+    tree.brisa.on_recover(3, Recover(FLOW, (), 60_000_000))
+    assert tree.take() == [
+        Send(3, Baseline(FLOW, ((0, 0),))),
+        *(Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (0, 1)),
+    ]
+
+
 def test_an_empty_past_begins_with_the_next_message() -> None:
     tree = holder(messages=3)
     tree.env.advance(10_000_000)
@@ -265,6 +331,14 @@ def test_a_newcomer_whose_request_was_not_answered_asks_somebody_else() -> None:
     assert now_us - LOOK < ask.msg.age_us - SLACK <= now_us  # type: ignore[attr-defined]
 
 
+def test_a_newcomer_that_is_never_answered_settles_for_anyone() -> None:
+    tree = newcomer()
+    tree.hears(2, (0, 2), last=7)
+    tree.env.advance(25 * LOOK)
+    asked = [effect.msg.anything for effect in tree.env.sent(Recover)]  # type: ignore[attr-defined]
+    assert asked == [False] * 20 + [True] * 6
+
+
 def test_a_newcomer_that_changes_its_parent_asks_the_new_one_for_the_past() -> None:
     tree = newcomer()
     tree.hears(2, (0, 2), last=7)
@@ -304,6 +378,46 @@ def test_what_everyone_has_lost_is_given_up_aloud() -> None:
     assert look(tree) == []
 
 
+def test_the_source_is_asked_three_times_and_then_no_more() -> None:
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    asked = 0
+    while not tree.env.records:
+        asked += Send(0, Recover(FLOW, ((0, 1, 2),))) in look(tree)
+        tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
+    assert asked == 3
+
+
+def test_what_the_source_has_lost_is_given_up_at_once() -> None:
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    look(tree)
+    look(tree)
+    for peer in (1, 0):
+        tree.brisa.on_baseline(peer, Baseline(FLOW, ((0, 3),)))
+    assert look(tree) == []
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+
+
+def test_who_could_not_help_once_is_asked_again_for_something_else() -> None:
+    tree = behind(parent_last=2)
+    look(tree)
+    look(tree)
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 2),)))
+    for seq in (1, 2):
+        tree.brisa.on_data(2, data(seq, (0, 2), flags=RECOVERED))
+    look(tree)
+    tree.hears(1, (0, 1), last=4)
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 3, 4),)))
+
+
+def test_a_baseline_of_many_publishers_does_not_fill_the_memory() -> None:
+    tree = Tree(sources_max=3).attached()
+    tree.brisa.on_baseline(1, Baseline(FLOW, tuple((source, 5) for source in range(100, 1100))))
+    assert len(tree.flow().windows) == 3
+
+
 def test_before_giving_up_the_source_itself_is_asked() -> None:
     tree = behind(parent_last=3)
     tree.brisa.on_data(1, data(3, (0, 1)))
@@ -326,6 +440,11 @@ def test_holes_that_outgrow_the_memory_are_given_up_aloud() -> None:
     for seq in (2, 4, 6):
         tree.brisa.on_data(1, data(seq, (0, 1)))
     assert tree.env.records == [Record(Kind.GAP, source=0, seq=6, detail="1 lost")]
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    assert len(tree.env.records) == 1
+    for seq in (8, 10):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    assert tree.env.records[1:] == [Record(Kind.GAP, source=0, seq=10, detail="1 lost")]
 
 
 def test_a_baseline_of_an_unknown_flow_changes_nothing() -> None:

@@ -59,6 +59,16 @@ def test_children_are_told_that_we_moved() -> None:
     assert tree.take() == [Send(3, Whereabouts(position((0, 2, 5))))]
 
 
+def test_a_keep_alive_that_is_older_than_what_we_were_told_is_ignored() -> None:
+    """It waited for its turn; the peer has moved since."""
+    tree = Tree().attached()
+    tree.env.advance(1_000_000)
+    tree.told(2, (0, 2))
+    tree.brisa.heard(2, (position(()),), 500_000)
+    tree.brisa.neighbour_down(1, True)
+    assert tree.take() == [Send(2, Activate(FLOW))]
+
+
 def test_a_keep_alive_is_no_confirmation() -> None:
     """It may have been on its way before the request."""
     tree = orphan(2)
@@ -89,6 +99,15 @@ def test_a_candidate_that_does_not_answer_gives_way_to_the_next() -> None:
     assert tree.take() == [Send(3, Activate(FLOW))]
     tree.env.advance(CONFIRM)
     assert tree.take() == [Send(2, FRESH), Send(3, FRESH)]
+
+
+def test_another_neighbour_that_goes_away_does_not_disturb_the_search() -> None:
+    tree = orphan(2, 3)
+    tree.take()
+    tree.brisa.neighbour_down(3, True)
+    assert tree.take() == []
+    tree.told(2, (0, 2))
+    assert tree.flow().parent == 2
 
 
 def test_a_candidate_that_goes_away_gives_way_to_the_next() -> None:

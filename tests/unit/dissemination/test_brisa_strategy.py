@@ -136,10 +136,13 @@ def test_a_new_parent_is_not_judged_by_the_old_ones_failings() -> None:
 
 
 def test_a_candidate_that_does_not_answer_is_given_up() -> None:
-    tree = a_with_parent_x(CHEAPER_Y)
+    tree = Tree(rtts_us=CHEAPER_Y, strategy="delay-aware", confirm_us=5_000_000).attached()  # type: ignore[arg-type]
     tree.brisa.start()
-    tree.brisa.on_data(2, data(0, (0, 2)))
     tree.env.advance(3_000_000)
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    tree.env.advance(4_000_000)
+    assert tree.brisa.positions() == (position((0, 1, 5), pending=True),)
+    tree.env.advance(2_000_000)
     assert tree.brisa.positions() == (position((0, 1, 5)),)
 
 

@@ -63,6 +63,16 @@ def test_it_ends_with_the_first_repair() -> None:
     assert tree.take() == [Send(3, Deactivate(FLOW, mutual=False))]
 
 
+def test_it_needs_a_tree_that_emerged_from_a_flood() -> None:
+    """Who had heard of the flow before its first message came cannot conclude anything from a duplicate."""
+    tree = Tree()
+    tree.hears(1, ())
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.take()
+    tree.brisa.on_data(2, data(0, (0, 2)))
+    assert tree.take() == [Send(2, Deactivate(FLOW, mutual=False))]
+
+
 def test_a_mutual_deactivation_ends_both_ways_at_the_other_side_too() -> None:
     tree = built()
     tree.brisa.on_deactivate(2, Deactivate(FLOW, mutual=True))

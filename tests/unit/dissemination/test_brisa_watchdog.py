@@ -57,6 +57,18 @@ def test_a_parent_that_lags_behind_others_for_long_is_left() -> None:
     assert left_parent(tree)
 
 
+def test_a_parent_that_lagged_and_caught_up_is_kept() -> None:
+    tree = watched()
+    for seq in (1, 2, 3):
+        tree.hears(1, (0, 1), last=seq - 1)
+        tree.hears(2, (0, 2), last=seq)
+        tree.env.advance(PATIENCE)
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+        tree.hears(1, (0, 1), last=seq)
+        tree.env.advance(LOOK)
+    assert tree.flow().parent == 1
+
+
 def test_a_parent_that_lags_no_more_than_we_do_is_kept() -> None:
     tree = watched()
     tree.hears(1, (0, 1), last=9)
@@ -105,6 +117,8 @@ def test_a_flow_without_a_way_to_its_source_is_forgotten_after_a_long_time() -> 
     tree.take()
     tree.env.advance(60_000_000)
     assert tree.take() == []
+    tree.brisa.on_data(2, data(1, (0, 2)))
+    assert tree.brisa.parents() == {FLOW: 2}
 
 
 def test_a_process_that_leaves_stops_watching() -> None:
