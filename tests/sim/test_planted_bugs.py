@@ -47,7 +47,7 @@ BUGS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "no repair by asking everybody": (TreeRepair, "_repair_hard", nothing, "parent"),
     "anyone may become a parent and cycles go unnoticed": (TreeRepair, "eligible", any_neighbour_will_do, ""),
     "a lost neighbour is not replaced": (HyParView, "_fill", nothing, "neighbours"),
-    "silence goes unnoticed": (HyParView, "_lose_silent", nothing, ""),
+    "silence goes unnoticed": (HyParView, "_listen", nothing, ""),
     "nobody is evicted from a full view": (HyParView, "_evict", nothing, "neighbours"),
     "an Activate is not obeyed": (Brisa, "on_activate", nothing, "parent"),
 }

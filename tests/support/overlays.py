@@ -79,6 +79,9 @@ class Spy:
         self._sent.extend(Sent(now, self.me, peer, msg) for peer in to)
         self._env.send_many(to, msg)
 
+    def deliver(self, event: Event, sender: int) -> None:
+        self._env.deliver(event, sender)
+
     def record(self, kind: int, *args: Any, **columns: Any) -> None:
         self._records.append((self.me, Record(kind, *args, **columns)))
         self._env.record(kind, *args, **columns)

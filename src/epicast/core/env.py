@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Protocol
 
 from epicast.core.ids import NOBODY, NodeId
-from epicast.core.message import Message
+from epicast.core.message import Event, Message
 
 
 class Timer(Protocol):
@@ -45,6 +45,9 @@ class Env(Protocol):
 
     def close(self, peer: NodeId) -> None:
         """Let the link go after what was sent on it. The other side gets `on_link_down`, this side does not."""
+
+    def deliver(self, event: Event, sender: NodeId) -> None:
+        """The event reaches the application. `sender` is the neighbour that it came from; ourselves: we publish it."""
 
     def record(
         self,

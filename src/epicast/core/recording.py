@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from epicast.core.ids import NOBODY, NodeId
-from epicast.core.message import Message
+from epicast.core.message import Event, Message
 
 
 class Send(NamedTuple):
@@ -59,6 +59,7 @@ class RecordingEnv:
         self.rng = Random(seed)
         self.effects: list[Effect] = []  # sends and links
         self.records: list[Record] = []  # rows of the trace
+        self.delivered: list[tuple[Event, NodeId]] = []  # what reached the application, and from whom
         self.timers: list[RecordedTimer] = []
         self._now_us = 0
         self._armed = 0
@@ -84,6 +85,9 @@ class RecordingEnv:
 
     def close(self, peer: NodeId) -> None:
         self.effects.append(Close(peer))
+
+    def deliver(self, event: Event, sender: NodeId) -> None:
+        self.delivered.append((event, sender))
 
     def record(
         self,

@@ -22,6 +22,7 @@ whoever moves tells its children at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from epicast.core.env import Env
@@ -30,7 +31,7 @@ from epicast.core.message import Message, Position
 from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
-from epicast.core.window import SeqWindow
+from epicast.core.window import NOTHING, SeqWindow
 from epicast.dissemination.brisa_flow import FlowState
 from epicast.dissemination.brisa_messages import (
     BOOTSTRAP,
@@ -134,10 +135,16 @@ class Brisa(TreeRepair):
             flow = self._recent = self.flows.get(msg.flow) or self.meet(msg.flow)
             if flow is None:
                 return False
-        window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
-        if window is None:
-            return msg.source == self.env.me
-        new = window.add(msg.seq)
+        window = flow.root_window
+        if window is None or msg.source != flow.root:
+            window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
+            if window is None:
+                return msg.source == self.env.me
+        if msg.seq == window.next and window.ahead is NOTHING:
+            window.next += 1
+            new = True
+        else:
+            new = window.add(msg.seq)
         if sender != flow.parent or msg.path is not flow.parent_path:
             self._place(flow, sender, msg, new)
         if not new:
@@ -158,7 +165,7 @@ class Brisa(TreeRepair):
 
     def _pass_on(self, flow: FlowState, msg: Data, sender: NodeId) -> None:
         flow.buffer.add(self.env.now_us(), msg)
-        targets = flow.targets()
+        targets: Sequence[NodeId] = flow.downstream if flow.downstream is not None else flow.targets()
         path, flags = flow.path, msg.flags
         if flags:
             flags &= ~RECOVERED
@@ -290,9 +297,11 @@ class Brisa(TreeRepair):
         if peer not in self.neighbours:
             return
         for position in positions:
-            flow = self.flows.get(position.flow) or self.meet(position.flow)
-            if flow is None:
-                continue
+            flow = self._recent
+            if flow is None or flow.id is not position.flow:
+                flow = self.flows.get(position.flow) or self.meet(position.flow)
+                if flow is None:
+                    continue
             if flow.told_us and flow.told_us.pop(peer, -1) > at_us:
                 continue  # it has told us something newer itself
             if flow.parent is not None and flow.parent != peer and flow.switch is None:

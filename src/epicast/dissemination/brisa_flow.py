@@ -13,34 +13,30 @@ from epicast.core.window import SeqWindow
 from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
 
 
-class Buffer:
-    """The most recent messages, bounded in number and bytes; the oldest go first."""
+class Buffer(deque[tuple[int, Data]]):
+    """The most recent messages with the time of their coming, bounded in number and bytes; the oldest go first."""
 
-    __slots__ = ("_bytes", "_bytes_max", "_entries")
+    __slots__ = ("_bytes", "_bytes_max")
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
-        self._entries: deque[tuple[int, Data]] = deque(maxlen=messages_max)
+        super().__init__(maxlen=messages_max)
         self._bytes_max = bytes_max
         self._bytes = 0
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def add(self, now_us: int, msg: Data) -> None:
-        entries = self._entries
-        if len(entries) == entries.maxlen:
-            self._bytes -= len(entries[0][1].payload)
-        entries.append((now_us, msg))
+        if len(self) == self.maxlen:
+            self._bytes -= len(self[0][1].payload)
+        self.append((now_us, msg))
         self._bytes += len(msg.payload)
         while self._bytes > self._bytes_max:
-            self._bytes -= len(entries.popleft()[1].payload)
+            self._bytes -= len(self.popleft()[1].payload)
 
     def since(self, us: int) -> list[Data]:
-        return [msg for received_us, msg in self._entries if received_us >= us]
+        return [msg for received_us, msg in self if received_us >= us]
 
     def within(self, ranges: Iterable[tuple[NodeId, int, int]]) -> list[Data]:
         wanted = list(ranges)
-        return [m for _, m in self._entries if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)]
+        return [m for _, m in self if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)]
 
 
 class Repair:
@@ -64,30 +60,39 @@ class Repair:
             self.timer = None
 
 
-class FlowState:
+class Stream:
+    """What the way of a message through a process touches. The attributes of a base class lie next to each other in
+    memory, and reaching for memory is most of what a message costs in a large simulation."""
+
     __slots__ = (
-        "behind",
         "buffer",
-        "denied",
         "downstream",
-        "first_id",
-        "helper",
         "id",
-        "in_active",
-        "known",
         "lost_reported",
-        "mid_stream",
-        "out_active",
         "parent",
         "parent_path",
+        "path",
+        "rivals",
+        "root",
+        "root_window",
+    )
+
+
+class FlowState(Stream):
+    __slots__ = (
+        "behind",
+        "denied",
+        "first_id",
+        "helper",
+        "in_active",
+        "known",
+        "mid_stream",
+        "out_active",
         "past_asked_us",
         "past_asks",
-        "path",
         "pruned_us",
         "repair",
         "repairs",
-        "rivals",
-        "root",
         "root_asks",
         "siblings",
         "starved_since_us",
@@ -108,10 +113,11 @@ class FlowState:
         self.parent: NodeId | None = None
         self.parent_path: tuple[NodeId, ...] = ()
         self.path: tuple[NodeId, ...] = (me,) if self.root == me else ()  # from the source to us; empty: no position
-        self.downstream: list[NodeId] | None = None  # cached: out_active without the parent
+        self.downstream: tuple[NodeId, ...] | None = None  # cached: out_active without the parent
         self.known: dict[NodeId, Position] = {}  # last told by each neighbour
         self.told_us: dict[NodeId, int] = {}  # when a neighbour last told, other than on a keep-alive
         self.windows: dict[NodeId, SeqWindow] = {}  # by publisher
+        self.root_window: SeqWindow | None = None  # the one of the source
         self.lost_reported = 0  # how many numbers given up are in the trace
         self.buffer = buffer
         self.siblings: frozenset[FlowId] = frozenset()
@@ -134,10 +140,10 @@ class FlowState:
         self.past_asked_us = 0
         self.root_asks = 0
 
-    def targets(self) -> list[NodeId]:
+    def targets(self) -> tuple[NodeId, ...]:
         """Whom to forward to: everyone active but the parent."""
         if self.downstream is None:
-            self.downstream = [peer for peer in self.out_active if peer != self.parent]
+            self.downstream = tuple([peer for peer in self.out_active if peer != self.parent])
         return self.downstream
 
     def add_out(self, peer: NodeId) -> None:
@@ -163,6 +169,8 @@ class FlowState:
             begins = seq & FIRST_IN_STREAM == 0
             window = SeqWindow(seq, cap, provisional=not begins)
             self.windows[source] = window
+            if source == self.root:
+                self.root_window = window
             self.mid_stream = self.mid_stream or not begins
         return window
 

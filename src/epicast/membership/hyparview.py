@@ -192,8 +192,7 @@ class HyParView(LinkKeeper):
 
     def _on_keep_alive_due(self) -> None:
         now = self.env.now_us()
-        self._pass_on_news()
-        self._lose_silent(now - self.config.silence_us)
+        self._listen(now - self.config.silence_us)
         degree, target = len(self.active.items), self.config.active_size
         if degree < target:
             self._fill()
@@ -203,17 +202,19 @@ class HyParView(LinkKeeper):
             self._shed()
         self.env.send_many(self.active.items, KeepAlive(now, len(self.active.items), self.listener.positions()))
 
-    def _lose_silent(self, since_us: int) -> None:
-        silent = [peer for peer, pulse in self.pulses.items() if pulse.heard_us < since_us]
+    def _listen(self, since_us: int) -> None:
+        """Pass on what the neighbours told, and lose those that have been silent. All at once: it is not urgent, and
+        the layer above then touches its own state once a period."""
+        heard = self.listener.heard
+        silent: list[NodeId] = []
+        for peer, pulse in list(self.pulses.items()):
+            if pulse.heard_us < since_us:
+                silent.append(peer)
+            elif pulse.news:
+                news, pulse.news = pulse.news, ()
+                heard(peer, news, pulse.news_us)
         for peer in silent:
             self._lose(peer)
-
-    def _pass_on_news(self) -> None:
-        """All at once: it is not urgent, and the layer above then touches its own state once a period."""
-        for peer, pulse in list(self.pulses.items()):
-            if pulse.news:
-                news, pulse.news = pulse.news, ()
-                self.listener.heard(peer, news, pulse.news_us)
 
     def _shed(self) -> None:
         """One link fewer where both ends have more than they want. Not at once: the other end may be about to do so."""

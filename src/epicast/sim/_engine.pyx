@@ -93,7 +93,8 @@ cdef enum:
     NOBODY = -1
     KINDS = 32  # as in core.records
     TYPES = 1 << 6  # places for message types to begin with; a power of two
-    SLOTS = 12  # of an object, as far as we look ahead
+    SLOTS = 16  # of an object, as far as we look ahead
+    INNER = 8  # classes of what nodes used last
     FLUSH = 1 << 16
 
 DOWN, UP, PAUSED = _DOWN, _UP, _PAUSED
@@ -103,6 +104,7 @@ DRAWS = 1024
 
 cdef int64_t NEVER = NEVER_US
 cdef int _SEND = Kind.SEND, _RECEIVE = Kind.RECEIVE, _DUPLICATE = Kind.DUPLICATE, _DROP = Kind.DROP, _COPY = Kind.COPY
+cdef int _PUBLISH = Kind.PUBLISH, _DELIVER = Kind.DELIVER
 assert KINDS == KIND_CODES and NOBODY == NOBODY_ID
 
 cdef object _encode_into = encode.__self__.encode_into  # the codec's own encoder, into a buffer that is kept
@@ -112,6 +114,7 @@ cdef int64_t _header_bytes = HEADER_BYTES
 cdef struct Layout:  # where the objects of one class keep their attributes
     PyObject *type
     int count
+    Py_ssize_t recent  # where `_recent` is; -1: it has none
     Py_ssize_t offsets[SLOTS]
 
 cdef struct TypeRow:  # of messages
@@ -180,6 +183,8 @@ cdef class Engine:
     cdef TypeRow *_types
     cdef Py_ssize_t _types_room, _types_count
     cdef Layout *_layouts  # by slot
+    cdef Layout _inner[INNER]  # of what nodes used last
+    cdef int _inner_count
     cdef dict _keep
     # The network, as the fast path sees it
     cdef public bint plain  # False: every message goes through `route`
@@ -311,15 +316,17 @@ cdef class Engine:
     cdef int _lay_out(self, Layout *layout, kind) except -1:
         """The attributes in `__slots__`, as far as there is room for them."""
         cdef PyMemberDef *member
-        layout.type, layout.count = <PyObject *> kind, 0
+        layout.type, layout.count, layout.recent = <PyObject *> kind, 0, -1
         self._keep[kind] = None
-        for base in kind.__mro__:
-            for value in vars(base).values():
-                if type(value) is MemberDescriptorType and layout.count < SLOTS:
+        for base in reversed(kind.__mro__):  # what a base class has comes first in memory, and is used most
+            for name, value in vars(base).items():
+                if type(value) is MemberDescriptorType:
                     member = (<PyMemberDescrObject *> value).d_member
-                    if member.type == T_OBJECT_EX:
+                    if member.type == T_OBJECT_EX and layout.count < SLOTS:
                         layout.offsets[layout.count] = member.offset
                         layout.count += 1
+                    if member.type == T_OBJECT_EX and name == "_recent":
+                        layout.recent = member.offset
         return 0
 
     cdef TypeRow *_type_row(self, PyObject *kind) except NULL:
@@ -619,35 +626,54 @@ cdef class Engine:
 
     cdef int _look_ahead(self, Chunk *chunk, int64_t count) except -1:
         """Ask for the memory that the handlers of these messages will need: first the nodes and the messages, then
-        what the nodes' attributes refer to, then the tables of the dictionaries among that."""
-        cdef TypeRow *row = self._type_row(type_of(chunk.flights[0].msg))
+        what the nodes' attributes refer to, then the tables of the dictionaries among that. What a node used last (its
+        attribute `_recent`) is looked through in the same way: it will most likely be used next."""
+        cdef TypeRow *row
         cdef PyObject *parts[CHUNK]
-        cdef PyObject *value
-        cdef Layout *layout
-        cdef int at, slot
-        if row.handle == NULL or count == 1:
+        cdef PyObject *recent[CHUNK]
+        cdef Layout *layouts[CHUNK]
+        cdef Layout *inner
+        cdef int at
+        if count == 1:
             return 0
-        layout = &self._layouts[row.slot]
         for at in range(count):
+            row = self._type_row(type_of(chunk.flights[at].msg))
             prefetch(chunk.flights[at].msg)
-            parts[at] = item(row.nodes, chunk.flights[at].dst)
-            prefetch(parts[at])
-            prefetch(<char *> parts[at] + 64)
+            parts[at] = recent[at] = NULL
+            if row.handle != NULL:
+                parts[at], layouts[at] = item(row.nodes, chunk.flights[at].dst), &self._layouts[row.slot]
+                prefetch(parts[at])
+                prefetch(<char *> parts[at] + 64)
+                prefetch(<char *> parts[at] + 128)
             prefetch(item(<PyObject *> self._ids, chunk.flights[at].src))
         for at in range(count):
-            if parts[at] != NULL and type_of(parts[at]) != layout.type:
+            if parts[at] != NULL and type_of(parts[at]) == layouts[at].type:
+                ask_for_attributes(parts[at], layouts[at])
+                if layouts[at].recent >= 0:
+                    recent[at] = attribute(parts[at], layouts[at].recent)
+            else:
                 parts[at] = NULL
-            if parts[at] != NULL:
-                for slot in range(layout.count):
-                    prefetch(attribute(parts[at], layout.offsets[slot]))
         for at in range(count):
             if parts[at] != NULL:
-                for slot in range(layout.count):
-                    value = attribute(parts[at], layout.offsets[slot])
-                    if value != NULL and PyDict_CheckExact(value):
-                        prefetch(table_of(value))
-                        prefetch(table_of(value) + 64)
+                ask_for_tables(parts[at], layouts[at])
+            if recent[at] != NULL and recent[at] != Py_None:
+                inner = self._layout_of(type_of(recent[at]))
+                ask_for_attributes(recent[at], inner)
+        for at in range(count):
+            if recent[at] != NULL and recent[at] != Py_None:
+                ask_for_tables(recent[at], self._layout_of(type_of(recent[at])))
         return 0
+
+    cdef Layout *_layout_of(self, PyObject *kind) except NULL:
+        """Of what nodes used last: one class for each kind of node, so a short list."""
+        cdef int at
+        for at in range(self._inner_count):
+            if self._inner[at].type == kind:
+                return &self._inner[at]
+        at = self._inner_count if self._inner_count < INNER - 1 else INNER - 1
+        self._inner_count = at + 1
+        self._lay_out(&self._inner[at], <object> kind)
+        return &self._inner[at]
 
     cdef int _receive(self, part, PyObject *handle, int src, int dst, msg, int64_t info) except -1:
         cdef Py_ssize_t receipt = self._rows_count
@@ -872,6 +898,16 @@ cdef class SimEnv:
     def close(self, peer):
         self.engine.on_unlink(self.me, peer)
 
+    def deliver(self, event, int sender):
+        cdef Engine engine = self.engine
+        if engine.first_kept > _DELIVER:
+            engine._counts[_DELIVER] += 1
+            engine._counts[_PUBLISH] += sender == self._node
+            return
+        if sender == self._node:
+            engine._record(self._node, _PUBLISH, sender, event.source, event.seq, 0, event.topic, "")
+        engine._record(self._node, _DELIVER, sender, event.source, event.seq, event.hops, event.topic, "")
+
     def record(self, int kind, peer=NOBODY_ID, source=NOBODY_ID, seq=-1, hops=0, topic="", detail=""):
         self.engine._record(self._node, kind, peer, source, seq, hops, topic, detail)
 
@@ -883,6 +919,23 @@ cdef inline PyObject *item(PyObject *values, int at) noexcept:
 
 cdef inline PyObject *attribute(PyObject *value, Py_ssize_t offset) noexcept:
     return (<PyObject **> (<char *> value + offset))[0]
+
+
+cdef inline void ask_for_attributes(PyObject *value, Layout *layout) noexcept:
+    cdef int slot
+    for slot in range(layout.count):
+        prefetch(attribute(value, layout.offsets[slot]))
+
+
+cdef inline void ask_for_tables(PyObject *value, Layout *layout) noexcept:
+    """Of the dictionaries among its attributes."""
+    cdef PyObject *held
+    cdef int slot
+    for slot in range(layout.count):
+        held = attribute(value, layout.offsets[slot])
+        if held != NULL and PyDict_CheckExact(held):
+            prefetch(table_of(held))
+            prefetch(table_of(held) + 64)
 
 
 cdef TypeRow *free_row(TypeRow *types, Py_ssize_t room, PyObject *kind) noexcept:

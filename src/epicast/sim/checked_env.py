@@ -8,7 +8,7 @@ from typing import Any
 
 from epicast.core.env import Env, Timer
 from epicast.core.ids import NodeId
-from epicast.core.message import Message
+from epicast.core.message import Event, Message
 from epicast.wire.codec import Decoder, frame
 
 
@@ -37,6 +37,9 @@ class CheckedEnv:
 
     def close(self, peer: NodeId) -> None:
         self._env.close(peer)
+
+    def deliver(self, event: Event, sender: NodeId) -> None:
+        self._env.deliver(event, sender)
 
     def record(self, kind: int, *args: Any, **columns: Any) -> None:
         self._env.record(kind, *args, **columns)

@@ -34,6 +34,7 @@ DRAWS = 1024
 
 _SEND, _RECEIVE, _DUPLICATE = int(Kind.SEND), int(Kind.RECEIVE), int(Kind.DUPLICATE)
 _DROP, _COPY = int(Kind.DROP), int(Kind.COPY)
+_PUBLISH, _DELIVER = int(Kind.PUBLISH), int(Kind.DELIVER)
 
 Route = Callable[[int, int, Message, int, int], None]
 Handler = Callable[[Any, int, Any], bool | None]
@@ -110,9 +111,7 @@ class Engine:
     def use_delays(self, chunk: Callable[[int], list[int]]) -> None:
         """Delays in us come in chunks, so that both engines draw the same ones in the same order. Rounded to ticks."""
         tick_us, half = self.tick_us, self.tick_us // 2
-        self.draw = chain.from_iterable(
-            iter(lambda: [(us + half) // tick_us or 1 for us in chunk(DRAWS)], [])
-        ).__next__
+        self.draw = chain.from_iterable(iter(lambda: [(us + half) // tick_us or 1 for us in chunk(DRAWS)], [])).__next__
 
     def set_state(self, node: int, state: int, parts: Sequence[Any] = ()) -> None:
         """Up, with its parts; or paused or down, when nothing may reach them."""
@@ -373,6 +372,16 @@ class SimEnv:
 
     def close(self, peer: int) -> None:
         self.engine.on_unlink(self.me, peer)
+
+    def deliver(self, event: Any, sender: int) -> None:
+        engine, me = self.engine, self.me
+        if engine.level == Level.OFF:
+            engine.counts[_DELIVER] += 1
+            engine.counts[_PUBLISH] += sender == me
+            return
+        if sender == me:
+            engine.record(me, _PUBLISH, sender, event.source, event.seq, 0, event.topic, "")
+        engine.record(me, _DELIVER, sender, event.source, event.seq, event.hops, event.topic, "")
 
     def record(
         self,

@@ -19,7 +19,6 @@ waits until everyone has everything. Times of churn and faults count from the st
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 

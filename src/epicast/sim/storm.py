@@ -144,8 +144,8 @@ class Storm:
         return verdict
 
     def _come_to_rest(self, limit_us: int) -> int:
-        """Until everything is in order and stays so long enough to tell a lasting disagreement from a link that is being
-        made. Returns since when."""
+        """Until everything is in order, and stays so for long enough to tell a lasting disagreement from a link that is
+        being made. Returns since when."""
         world = self.world
         while True:
             in_time = world.run_while(lambda: bool(self._unrest()), LOOK_US, limit_us)

@@ -6,7 +6,6 @@ joins | warm-up | workload, with churn and faults | drain
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from epicast.sim import graph
 from epicast.sim.churn import Action, ChurnDriver, parse_churn
 from epicast.sim.engine import NEVER_US, Timer
 from epicast.sim.fault_schedule import FaultSchedule
+from epicast.sim.rest import collector_at_rest
 from epicast.sim.workload import Publication, publications
 
 if TYPE_CHECKING:
@@ -45,18 +45,13 @@ class Timetable:
 
     def play(self) -> None:
         world = self.world
-        try:
-            self._begin()
-            world.run_until(self.start_us)
-            # What was made so far lives long: spare the collector from looking at it again and again.
-            gc.collect()
-            gc.freeze()
+        self._begin()
+        world.run_until(self.start_us)
+        with collector_at_rest():
             world.run_until(self.end_us)
             if world.run_while(lambda: self._next is not None, DRAIN_STEP_US, NEVER_US):  # random streams may be late
                 limit_us = max(self.limit_us, world.now_us + self.scenario.drain_us)
                 world.run_while(self._is_missing_something, DRAIN_STEP_US, limit_us)
-        finally:
-            gc.unfreeze()
 
     def _begin(self) -> None:
         world, scenario = self.world, self.scenario

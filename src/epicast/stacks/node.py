@@ -1,7 +1,7 @@
 """A node: one membership and one dissemination protocol, wired together, as any driver runs them.
 
 The wiring is all that happens here. Membership tells dissemination who its neighbours are, keep-alives carry what
-dissemination wants its neighbours to know, and what comes out is recorded and handed to the application.
+dissemination wants its neighbours to know, and what comes out goes to the application through the driver.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from typing import Any, ClassVar
 from epicast.core.env import Env
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
-from epicast.core.records import Kind
 from epicast.core.roles import Disseminator, Membership, handlers
 from epicast.stacks.stack import Stack
-
-_DELIVER, _PUBLISH = int(Kind.DELIVER), int(Kind.PUBLISH)
 
 HandlerTable = dict[type[Message], tuple[int, Callable[[Any, Any, Any], bool | None]]]
 
@@ -31,7 +28,7 @@ class Node:
         self.on_deliver = on_deliver
         self.membership: Membership = stack.membership.make(env, stack.membership.config)
         self.dissemination: Disseminator = stack.dissemination.make(
-            env, stack.dissemination.config, self.membership, self._deliver
+            env, stack.dissemination.config, self.membership, env.deliver if on_deliver is None else self._deliver
         )
         self.membership.listener = self.dissemination
 
@@ -59,10 +56,7 @@ class Node:
         self.membership.on_link_down(peer)
 
     def _deliver(self, event: Event, sender: NodeId) -> None:
-        env, source = self.env, event.source
-        if sender == env.me:
-            env.record(_PUBLISH, sender, source, event.seq, 0, event.topic)
-        env.record(_DELIVER, sender, source, event.seq, event.hops, event.topic)
+        self.env.deliver(event, sender)
         if self.on_deliver is not None:
             self.on_deliver(event)
 
