@@ -1,7 +1,7 @@
 """The folder of one run, which is either all there or says that it is not.
 
     run.json                    what it is, how to run it again, its counters and digest; written last
-    scenario.toml               the scenario as the user gave it
+    scenario.toml               the scenario with every setting written out
     events/part-00000.parquet   what happened
     snapshots.parquet           overlays at chosen moments
     nodes.parquet               the processes

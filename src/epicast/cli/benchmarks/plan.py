@@ -42,6 +42,11 @@ class Plan:
         return HEADLINE_NODES if HEADLINE_NODES in self.sizes else max(self.sizes)
 
     @property
+    def stream_sizes(self) -> tuple[int, ...]:
+        """Building an overlay takes its time: not beyond the headline."""
+        return tuple(nodes for nodes in self.sizes if nodes <= self.headline_nodes)
+
+    @property
     def memory_nodes(self) -> int:
         return MEMORY_NODES if HEADLINE_NODES in self.sizes else max(self.sizes)
 
@@ -66,6 +71,9 @@ class Plan:
         for system in (self.default,) if self.quick else self.engines:
             for traced in (False, True):
                 yield Case(self.stream(system, traced=traced), min(2, self.rounds) if system == self.default else 1)
+        for nodes in self.stream_sizes:
+            if nodes != self.headline_nodes:
+                yield Case(self.stream(self.default, nodes), self.rounds)
 
     def _memory(self) -> Iterator[Case]:
         for system in self.engines:
@@ -81,9 +89,9 @@ class Plan:
         effort = TIMER_ROUNDS[system] // (2 if self.quick else 1)
         return Job("timers", system, self.headline_nodes, self.messages or effort)
 
-    def stream(self, system: System, *, traced: bool = False) -> Job:
+    def stream(self, system: System, nodes: int | None = None, *, traced: bool = False) -> Job:
         amount = self.messages or STREAM_MESSAGES
-        return Job("stream", system, self.headline_nodes, amount, stack="brisa", traced=traced)
+        return Job("stream", system, nodes or self.headline_nodes, amount, stack="brisa", traced=traced)
 
     def memory(self, system: System) -> Job:
         return Job("memory", system, self.memory_nodes)

@@ -13,7 +13,7 @@ from epicast.cli import formats as f
 from epicast.cli.benchmarks.job import Job, Result
 from epicast.cli.benchmarks.plan import Plan
 from epicast.cli.benchmarks.runner import Samples, middle
-from epicast.cli.benchmarks.verdict import ratios, traced_vs_untraced, verdicts
+from epicast.cli.benchmarks.verdict import brisa_vs_flood_by_nodes, ratios, traced_vs_untraced, verdicts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,6 +54,7 @@ def as_dict(plan: Plan, samples: Samples) -> dict[str, Any]:
         "nodes": plan.headline_nodes,
         "measurements": [_measurement(job, result, samples[job]) for job, result in results.items()],
         "ratios": measured,
+        "brisa_vs_flood_by_nodes": brisa_vs_flood_by_nodes(plan, results),
         "traced_vs_untraced": traced_vs_untraced(plan, results),
         "targets": verdicts(measured),
     }

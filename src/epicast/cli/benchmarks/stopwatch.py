@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
+
+from epicast.sim.rest import collector_at_rest
 
 
 class Stopwatch:
@@ -16,8 +17,7 @@ class Stopwatch:
 @contextmanager
 def stopwatch() -> Iterator[Stopwatch]:
     watch = Stopwatch()
-    gc.collect()
-    gc.freeze()
-    wall, cpu = perf_counter(), process_time()
-    yield watch
-    watch.seconds, watch.cpu_seconds = perf_counter() - wall, process_time() - cpu
+    with collector_at_rest():  # as in any run of the simulator; SimPy gets the same
+        wall, cpu = perf_counter(), process_time()
+        yield watch
+        watch.seconds, watch.cpu_seconds = perf_counter() - wall, process_time() - cpu
