@@ -9,13 +9,17 @@ or interned and never used.
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epicast.trace.batch import DTYPES, TEXTS, Batch, Column, Int32s, Names
 
-SIZE_BYTES = 16
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
+
+SIZE_BYTES = 16  # of the digest that is shown
 RESTLESS = ("kind", "node", "peer", "hops")
 """The columns that are hashed row by row."""
 
@@ -44,7 +48,7 @@ class TraceDigest:
             total.update(plain.digest())
         for runs in self._runs.values():
             total.update(runs.starts.digest() + runs.values.digest() + _digest_of(runs.texts(self.names)))
-        return total.hexdigest()
+        return total.hexdigest()[: 2 * SIZE_BYTES]
 
 
 class _Runs:
@@ -95,8 +99,9 @@ class _FirstUse:
             self.codes.append(code)
 
 
-def _hash(start: bytes = b"") -> blake2b:
-    return blake2b(start, digest_size=SIZE_BYTES)
+def _hash(start: bytes = b"") -> HASH:
+    """SHA-256: processors have instructions for it, which makes it twice as fast as BLAKE2 there."""
+    return sha256(start, usedforsecurity=False)
 
 
 def _digest_of(texts: list[str]) -> bytes:

@@ -1,7 +1,7 @@
 """What the measurements come to: ratios of one run on one machine, which is all that can be compared, and targets.
 
-Ratios are of processor time, which on a busy machine says more than the wall clock. For a trace that is the harder
-measure: its writer works beside the run, and where a core is free the wall clock shows less.
+Ratios of speed are of processor time, which on a busy machine says more than the wall clock. What a trace costs is told
+by the wall clock, since its writer works beside the run; the report has both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def ratios(plan: Plan, results: Results) -> dict[str, float | None]:
     nodes, default = plan.headline_nodes, plan.default
     simpy = _speed(results, plan.flood("simpy", nodes))
     flood = {system: _speed(results, plan.flood(system, nodes)) for system in ("pure", "compiled")}
-    traced = [cost[default]["processor"] for cost in traced_vs_untraced(plan, results).values() if default in cost]
+    traced = [cost[default]["wall"] for cost in traced_vs_untraced(plan, results).values() if default in cost]
     memory = results.get(plan.memory(default))
     values = {
         "pure_vs_simpy": _ratio(flood["pure"], simpy),
