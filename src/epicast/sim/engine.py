@@ -152,35 +152,45 @@ class Engine:
             for dst in to:
                 self.route(src, dst, msg, bytes_each, info)
             return
-        first = -(-self.now // self.tick_us)
-        buckets, ticks, draw = self._buckets, self._ticks, self.draw
-        over_links, last_arrival = self.over_links, self._last_arrival
+        if self.over_links:
+            self._launch_over_links(src, to, msg, bytes_each, info)
+            return
+        first, draw = -(-self.now // self.tick_us), self.draw
+        bucket_at = self._buckets.get
         for dst in to:
-            if not over_links:
-                tick = first + draw()
-            else:
-                link = src << 32 | dst
-                last = last_arrival.get(link)
-                if last is None:
-                    self.route(src, dst, msg, bytes_each, info)
-                    continue
-                tick = first + draw()
-                if tick < last:
-                    tick = last
-                last_arrival[link] = tick
-            bucket = buckets.get(tick)
+            tick = first + draw()
+            bucket = bucket_at(tick)
             if bucket is None:
-                buckets[tick] = bucket = []
-                heappush(ticks, tick)
+                bucket = self._open_bucket(tick)
             bucket += (dst, src, msg, info)
+
+    def _launch_over_links(self, src: int, to: Sequence[int], msg: Message, bytes_each: int, info: int) -> None:
+        """First in, first out on each link; whoever has none takes the slow path."""
+        first, last_arrival = -(-self.now // self.tick_us), self._last_arrival
+        for dst in to:
+            link = src << 32 | dst
+            last = last_arrival.get(link)
+            if last is None:
+                self.route(src, dst, msg, bytes_each, info)
+                continue
+            tick = first + self.draw()
+            if tick < last:
+                tick = last
+            last_arrival[link] = tick
+            self.post(src, dst, msg, info, tick)
+
+    def _open_bucket(self, tick: int) -> list[Any]:
+        bucket: list[Any] = []
+        self._buckets[tick] = bucket
+        heappush(self._ticks, tick)
+        return bucket
 
     def post(self, src: int, dst: int, msg: Message, info: int, tick: int) -> None:
         """A message that the network has already routed arrives at this tick."""
         assert tick * self.tick_us >= self.now, "a message cannot arrive in the past"
         bucket = self._buckets.get(tick)
         if bucket is None:
-            self._buckets[tick] = bucket = []
-            heappush(self._ticks, tick)
+            bucket = self._open_bucket(tick)
         bucket += (dst, src, msg, info)
 
     def unpost(self, wanted: Callable[[int, int], bool]) -> list[tuple[int, int, Message, int]]:
