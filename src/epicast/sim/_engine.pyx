@@ -95,7 +95,7 @@ cdef enum:
     TYPES = 1 << 6  # places for message types to begin with; a power of two
     SLOTS = 16  # of an object, as far as we look ahead
     INNER = 8  # classes of what nodes used last
-    FLUSH = 1 << 16
+    FLUSH = 1 << 14
 
 DOWN, UP, PAUSED = _DOWN, _UP, _PAUSED
 NEVER_US = 1 << 62

@@ -29,7 +29,7 @@ from epicast.wire.codec import size
 
 DOWN, UP, PAUSED = 0, 1, 2
 NEVER_US = 1 << 62
-FLUSH_ROWS = 1 << 16
+FLUSH_ROWS = 1 << 14  # small enough that the columns of a batch stay in the caches
 DRAWS = 1024
 
 _SEND, _RECEIVE, _DUPLICATE = int(Kind.SEND), int(Kind.RECEIVE), int(Kind.DUPLICATE)
