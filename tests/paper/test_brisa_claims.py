@@ -330,11 +330,12 @@ def mean_depth(tree: TreeShape) -> float:
 
 
 def test_larger_views_make_more_leaves(trees: dict[tuple[int, int], tuple[TreeShape, World]]) -> None:
-    """BR-3, figure 4.8 (ii)."""
-    for seed in SEEDS:
-        narrow, wide = trees[4, seed][0].leaf_share, trees[8, seed][0].leaf_share
-        assert 0.35 <= narrow <= 0.50
-        assert 0.50 <= wide <= 0.70
+    """BR-3, figure 4.8 (ii): by seed; the shares themselves on average."""
+    shares = [(trees[4, seed][0].leaf_share, trees[8, seed][0].leaf_share) for seed in SEEDS]
+    assert all(narrow < wide for narrow, wide in shares)
+    narrow, wide = (sum(each) / len(SEEDS) for each in zip(*shares, strict=True))
+    assert 0.35 <= narrow <= 0.50
+    assert 0.50 <= wide <= 0.70
 
 
 def test_no_process_has_more_children_than_links(trees: dict[tuple[int, int], tuple[TreeShape, World]]) -> None:

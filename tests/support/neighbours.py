@@ -97,7 +97,7 @@ class Tree:
         self.env = RecordingEnv(me)
         self.members = Members(neighbours, rtts_us)
         self.got: list[tuple[NodeId, int]] = []
-        self.brisa = kind(self.env, BrisaConfig(**settings), self.members, self._deliver)
+        self.brisa = kind(self.env, BrisaConfig(**{"hard_wait_us": 0, **settings}), self.members, self._deliver)
         for peer in self.members.view:
             self.brisa.neighbour_up(peer)
 

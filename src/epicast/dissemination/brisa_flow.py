@@ -42,7 +42,7 @@ class Buffer(deque[tuple[int, Data]]):
 class Repair:
     """A search for a parent: first among neighbours known to be attached (soft), then anyone (hard)."""
 
-    __slots__ = ("asked", "delay_us", "hard", "initial", "since_us", "taint", "timer", "tried")
+    __slots__ = ("asked", "delay_us", "hard", "initial", "since_us", "taint", "timer", "tried", "waited")
 
     def __init__(self, since_us: int, delay_us: int, *, initial: bool) -> None:
         self.since_us = since_us
@@ -53,6 +53,7 @@ class Repair:
         self.asked: NodeId | None = None  # the candidate whose answer we await
         self.timer: Timer | None = None
         self.hard = False
+        self.waited = False  # for fresh positions, before going hard
 
     def stop_timer(self) -> None:
         if self.timer is not None:
@@ -88,7 +89,6 @@ class FlowState(Stream):
         "known",
         "mid_stream",
         "out_active",
-        "past_asked_us",
         "past_asks",
         "pruned_us",
         "repair",
@@ -137,7 +137,6 @@ class FlowState(Stream):
         self.starved_since_us = -1  # since when others have had messages that the parent has not
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
-        self.past_asked_us = 0
         self.root_asks = 0
 
     def targets(self) -> tuple[NodeId, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from epicast.core.config import Config, PositiveDuration
+from epicast.core.config import Config, Duration, PositiveDuration
 from epicast.core.ids import NodeId
 from epicast.core.message import LIST_LENGTH_MAX, Count, Hops, Message, Path, Payload, Peers, Position, Topic
 
@@ -73,10 +73,11 @@ class Recover(TreeMessage, tag=54):
 
 
 class Baseline(TreeMessage, tag=55):
-    """The lowest number of each source that I can give you."""
+    """The lowest number of each source that I can give you. `age_us` is that of the request."""
 
     flow: Flow
     firsts: Annotated[tuple[tuple[NodeId, Count], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
+    age_us: Count = 0
 
 
 class BrisaConfig(Config):
@@ -93,6 +94,7 @@ class BrisaConfig(Config):
     watch_us: PositiveDuration = 1_000_000  # our guess: one keep-alive
     confirm_us: PositiveDuration = 1_000_000  # our guess: how long a candidate may take to answer
     patience_us: PositiveDuration = 4_000_000  # our guess: a parent may be an orphan, or lag, for so long
+    hard_wait_us: Duration = 2_500_000  # for fresh positions before going hard; measured, see brisa.md
     hard_retry_us: PositiveDuration = 1_000_000  # our guess; doubles with every attempt
     hard_retry_max_us: PositiveDuration = 16_000_000  # our guess
     forget_us: PositiveDuration = 600_000_000  # our guess: a flow without parent or news for so long is over

@@ -45,7 +45,6 @@ class Recovery:
         """We are new to this flow: whatever was published since we came up has reached others no longer ago than that.
         Only who has been there for as long can speak for all of it; after many tries anyone will do."""
         flow.past_asks += 1
-        flow.past_asked_us = self.env.now_us()
         # The request takes a while to get there, and what it asks for recedes meanwhile.
         age_us = self._uptime_us() + self.config.confirm_us
         self.env.send(peer, Recover(flow.id, (), age_us, flow.past_asks > PAST_ASKS_MAX))
@@ -148,7 +147,7 @@ class Recovery:
             return
         found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges)
         if firsts:
-            self.env.send(sender, Baseline(flow.id, tuple(firsts.items())))
+            self.env.send(sender, Baseline(flow.id, tuple(firsts.items()), msg.age_us))
         for data in found[: self.config.recover_max]:
             flags = data.flags | RECOVERED
             path = () if flags & UPWARD else flow.path
@@ -188,8 +187,8 @@ class Recovery:
         flow = self.flows.get(msg.flow)
         if flow is None:
             return
-        if flow.mid_stream and self.env.now_us() - flow.past_asked_us > self.config.confirm_us:
-            return  # the request was so late that it may have missed something; it is repeated
+        if msg.age_us and self._answers_too_late(flow, msg.age_us):
+            return  # it may have missed something; the request is repeated
         for source, first in msg.firsts:
             if source == self.env.me:
                 continue
@@ -198,10 +197,17 @@ class Recovery:
                 continue
             window = flow.window(source, first, self.config.buffer_messages)
             if window.provisional:
-                window.settle(first)
+                if msg.age_us:
+                    window.settle(first)
             elif window.next < first:
                 flow.denied[sender] = first
         flow.mid_stream = any(window.provisional for window in flow.windows.values())
+
+    def _answers_too_late(self, flow: FlowState, age_us: int) -> bool:
+        """The request asked for some more than our uptime, but the answer took longer than that: what was published
+        right after we came up may not be in it."""
+        asked_us = self.started_us + age_us - self.config.confirm_us
+        return flow.past_asks <= PAST_ASKS_MAX and self.env.now_us() - asked_us > self.config.confirm_us
 
     def _one(self, peers: list[NodeId]) -> NodeId:
         return peers[int(self.env.rng.random() * len(peers))]

@@ -94,8 +94,17 @@ class TreeRepair(Recovery):
             # Never attached, and nothing to forget: wait to hear of a neighbour with a path, or for data.
             repair.asked = None
             self._retry_later(flow, repair)
+        elif not repair.waited and self.config.hard_wait_us:
+            # Neighbours whose path ran through the failed process may have found another way by then.
+            repair.waited, repair.asked = True, None
+            repair.timer = self.env.after(self.config.hard_wait_us, self._on_waited, flow, repair)
         else:
             self._repair_hard(flow, repair)
+
+    def _on_waited(self, flow: FlowState, repair: Repair) -> None:
+        if flow.repair is repair:
+            repair.tried.clear()
+            self._try_next(flow)
 
     def _ask(self, flow: FlowState, repair: Repair, peer: NodeId) -> None:
         repair.asked = peer

@@ -143,8 +143,11 @@ class HyParView(LinkKeeper):
             if onward is not None:
                 self.env.send(onward, Shuffle(msg.origin, msg.ttl - 1, msg.sample))
                 return
-        answer = tuple(self.passive.sample(self.env.rng, min(len(msg.sample), self.config.passive_size)))
-        self.env.send(msg.origin, ShuffleReply(answer))
+        count = min(len(msg.sample), self.config.passive_size)
+        answer = tuple(self.passive.sample(self.env.rng, count))
+        # In a small overlay everyone is active and the passive views are empty: tell of neighbours then.
+        more = tuple(self.active.sample(self.env.rng, count - len(answer))) if len(answer) < count else ()
+        self.env.send(msg.origin, ShuffleReply(answer + more))
         self._merge(msg.sample, answer)
 
     def on_shuffle_reply(self, sender: NodeId, msg: ShuffleReply) -> None:

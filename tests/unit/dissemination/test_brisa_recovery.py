@@ -260,11 +260,32 @@ def test_a_process_that_is_there_from_the_start_asks_for_no_past() -> None:
     assert tree.env.sent(Recover) == []
 
 
+def asked_now(tree: Tree) -> int:
+    """The age that a request sent at this moment asks for."""
+    return tree.env.now_us() - tree.brisa.started_us + SLACK
+
+
+def test_an_answer_to_a_request_that_took_too_long_is_not_believed() -> None:
+    tree = newcomer()
+    age_us = asked_now(tree)
+    tree.env.advance(SLACK + 1)
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),), age_us))
+    assert tree.flow().mid_stream
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),), asked_now(tree)))
+    assert not tree.flow().mid_stream
+
+
+def test_a_refusal_does_not_tell_a_newcomer_where_its_duty_begins() -> None:
+    tree = newcomer()
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    assert tree.flow().mid_stream
+
+
 def test_the_past_is_what_came_within_the_time_asked_for_and_where_it_begins() -> None:
     tree = holder(messages=5)  # the last three came within the last two seconds
     tree.brisa.on_recover(3, Recover(FLOW, (), 2_000_000))
     assert tree.take() == [
-        Send(3, Baseline(FLOW, ((0, 2),))),
+        Send(3, Baseline(FLOW, ((0, 2),), 2_000_000)),
         *(Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (2, 3, 4)),
     ]
 
@@ -273,7 +294,7 @@ def test_whoever_was_there_from_the_start_can_speak_for_any_time() -> None:
     tree = holder(messages=2)
     tree.brisa.on_recover(3, Recover(FLOW, (), 60_000_000))
     assert tree.take() == [
-        Send(3, Baseline(FLOW, ((0, 0),))),
+        Send(3, Baseline(FLOW, ((0, 0),), 60_000_000)),
         *(Send(3, data(seq, (0, 1, 5), flags=RECOVERED)) for seq in (0, 1)),
     ]
 
@@ -282,7 +303,7 @@ def test_an_empty_past_begins_with_the_next_message() -> None:
     tree = holder(messages=3)
     tree.env.advance(10_000_000)
     tree.brisa.on_recover(3, Recover(FLOW, (), 2_000_000))
-    assert tree.take() == [Send(3, Baseline(FLOW, ((0, 3),)))]
+    assert tree.take() == [Send(3, Baseline(FLOW, ((0, 3),), 2_000_000))]
 
 
 def test_a_process_that_is_catching_up_cannot_speak_for_the_past() -> None:
@@ -296,17 +317,17 @@ def test_a_process_that_is_catching_up_cannot_speak_for_the_past() -> None:
 
 def test_a_process_cannot_speak_for_a_time_before_its_own() -> None:
     tree = newcomer()
-    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),), asked_now(tree)))
     tree.take()
     tree.brisa.on_recover(3, Recover(FLOW, (), 60_000_000))
     assert tree.take() == []
     tree.brisa.on_recover(3, Recover(FLOW, (), 3_000_000))
-    assert tree.env.sent(Baseline) == [Send(3, Baseline(FLOW, ((0, 7),)))]
+    assert tree.env.sent(Baseline) == [Send(3, Baseline(FLOW, ((0, 7),), 3_000_000))]
 
 
 def test_a_newcomer_that_learns_where_its_duty_begins_lacks_what_lies_between() -> None:
     tree = newcomer()
-    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 5),)))
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 5),), asked_now(tree)))
     tree.hears(1, (0, 1), last=7)
     tree.take()
     look(tree)
@@ -351,7 +372,7 @@ def test_a_newcomer_that_changes_its_parent_asks_the_new_one_for_the_past() -> N
 def test_a_newcomer_that_was_answered_asks_no_more() -> None:
     tree = newcomer()
     tree.hears(2, (0, 2), last=7)
-    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),)))
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 7),), asked_now(tree)))
     tree.take()
     for _ in range(5):
         assert look(tree) == []
