@@ -229,6 +229,8 @@ class TreeRepair(Recovery):
 
     def hear_position(self, flow: FlowState, sender: NodeId, position: Position, *, answer: bool = False) -> None:
         flow.known[sender] = position
+        if flow.repair is not None and position.path and not position.pending:
+            flow.repair.taint.pop(sender, None)  # it was fresh, and has found its place since
         if sender == flow.parent:
             self._hear_parent(flow, position)
         elif flow.switch == sender and answer:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from epicast.core.chance import stream
 from epicast.core.errors import EpicastError
 from epicast.core.records import Kind, Level
@@ -125,7 +123,6 @@ class Storm:
             self.verdict.scenario, seed, engine, Level.DELIVERIES, replay=f"epicast storm --stack {stack} --seed {seed}"
         )
         self.delivered: dict[tuple[int, int, int], int] = {}
-        self.gaps = 0
         self.odd_since: dict[str, int] = {}
         self.world.sinks.append(self._take)
 
@@ -140,7 +137,7 @@ class Storm:
         verdict.rest_us = self._come_to_rest(healed_us + REST_US) - healed_us
         verdict.violations += self._unrest()
         verdict.summary = world.summary()
-        verdict.violations += self._losses(verdict.summary)
+        verdict.violations += self._repeated()
         return verdict
 
     def _come_to_rest(self, limit_us: int) -> int:
@@ -177,15 +174,11 @@ class Storm:
         self.odd_since = {line: self.odd_since.get(line, now_us) for line in odd}
         return [line for line, since_us in self.odd_since.items() if since_us <= now_us - MOMENT_US]
 
-    def _losses(self, summary: Summary) -> list[str]:
+    def _repeated(self) -> list[str]:
         twice = [key for key, times in self.delivered.items() if times > 1]
-        losses = [f"node {n} delivered message {q} of {s} {self.delivered[n, s, q]} times" for n, s, q in twice[:5]]
-        if self.gaps:
-            losses.append(f"{self.gaps} gaps were given up")
-        return losses
+        return [f"node {n} delivered message {q} of {s} {self.delivered[n, s, q]} times" for n, s, q in twice[:5]]
 
     def _take(self, batch: Batch) -> None:
-        self.gaps += int(np.count_nonzero(batch.kind == int(Kind.GAP)))
         rows = batch.kind == int(Kind.DELIVER)
         columns = (batch.node[rows], batch.source[rows], batch.seq[rows])
         for key in zip(*(column.tolist() for column in columns), strict=True):
