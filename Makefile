@@ -10,16 +10,16 @@ LOCK_VENV := $(VENV)-lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check reproduce bench bench-pipeline lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: $(INSTALLED) ## watch a small cluster build its tree, lose nodes and repair itself
+demo: $(INSTALLED) ## simulate flooding and BRISA on Spark, check their guarantees, write a report
 	@$(VENV)/bin/epicast demo
 
 test: $(INSTALLED) ## run all tests
-	@$(PY) -m pytest -q -n auto --dist worksteal
+	@$(PY) -m pytest -q -n auto --dist loadgroup
 
 check: $(INSTALLED) ## run the formatter, the linter, the type checker and the tidy tests
 	@$(PY) -m ruff format --check .
@@ -27,13 +27,21 @@ check: $(INSTALLED) ## run the formatter, the linter, the type checker and the t
 	@$(PY) -m mypy --strict src
 	@$(PY) -m pytest -q tests/tidy
 
+reproduce: $(INSTALLED) ## run all experiments (about an hour; QUICK=1 for smaller ones, OUT=folder)
+	@for name in $$($(PY) -c 'from epicast.experiments.catalog import names; print(*names())'); do \
+		$(VENV)/bin/epicast run $$name $(if $(QUICK),--quick) --out $(or $(OUT),results)/$$name || failed="$$failed $$name"; \
+	done; if [ -n "$$failed" ]; then echo "not as promised:$$failed" >&2; exit 1; fi
+
 bench: $(INSTALLED) ## measure the engine on this machine
 	@$(VENV)/bin/epicast bench engine
+
+bench-pipeline: $(INSTALLED) ## measure the pipeline on a trace of 50 million rows
+	@$(VENV)/bin/epicast bench pipeline
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)
 	@$(call find_python); "$$python" -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/python -m pip install -qq uv
 	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/uv pip compile -q --universal --python-version 3.11 \
-		--generate-hashes $(if $(UPGRADE),--upgrade) --extra bench --extra dev \
+		--generate-hashes $(if $(UPGRADE),--upgrade) --extra bench --extra pipeline --extra dev \
 		pyproject.toml requirements/lock.in -o requirements/lock.txt
 	@rm -rf $(LOCK_VENV)
 	@echo "requirements/lock.txt is up to date"

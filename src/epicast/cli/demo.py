@@ -1,56 +1,27 @@
-"""`epicast demo`: two ways to spread the same messages through the same trouble, side by side."""
+"""`epicast demo`: the whole way from simulations to a report, in small."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from epicast.cli.comparison import Outcome
-
-STACKS = ("flood", "brisa")
-CHURN = "const churn 3% each 10s"
+from epicast.cli.pipeline_options import Master, Ui
 
 
 def demo(
-    nodes: Annotated[int, typer.Option(metavar="N", help="How many processes.")] = 512,
-    messages: Annotated[int, typer.Option(metavar="N", help="How many are published, 5 a second.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same run.")] = 7,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="auto, pure or compiled.")] = "auto",
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where results go.")] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds each stack runs with.")] = None,
+    master: Master = None,
+    ui: Ui = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Compare flooding with a BRISA tree under churn.
+    """Compare flooding with a BRISA tree under churn: many runs on Spark, checked guarantees, a report with figures.
 
-    The same messages, crashes and joins for both: 3 % of the processes are replaced every ten seconds.
+    The same as `epicast run demo`. For a comparison of single runs without Spark, see `epicast compare`.
     """
-    from epicast.cli import comparison
-    from epicast.cli.output import console, print_json
+    from epicast.cli.run import run
 
-    settings: dict[str, Any] = {
-        "nodes": nodes,
-        "seed": seed,
-        "churn": CHURN,
-        "workload": {"messages": messages, "rate": 5, "payload_bytes": 1000},
-    }
-    outcomes = [_outcome({"stack": stack, **settings}, engine, quiet=quiet) for stack in STACKS]
-    if as_json:
-        print_json(comparison.as_dict(outcomes, settings))
-    else:
-        console().print(comparison.view(outcomes, settings))
-
-
-def _outcome(settings: dict[str, Any], engine: str, *, quiet: bool) -> Outcome:
-    from epicast.cli import runs
-    from epicast.cli.comparison import Outcome
-    from epicast.cli.progress import progress
-    from epicast.sim.scenario import Scenario
-    from epicast.sim.world import World
-
-    world = World(Scenario.load(settings), engine=engine, replay=runs.replay_command())
-    with progress(world.stack.name, quiet=quiet) as report:
-        summary = runs.play(world, report)
-    if summary.interrupted:  # half a comparison tells nothing
-        raise KeyboardInterrupt
-    return Outcome(summary, dict(world.engine.sent))
+    run("demo", out=out, seeds=seeds, master=master, ui=ui, as_json=as_json, quiet=quiet)

@@ -14,8 +14,12 @@ import typer
 
 from epicast import __version__
 from epicast.cli import bench
+from epicast.cli.check import check
+from epicast.cli.compare import compare
 from epicast.cli.demo import demo
+from epicast.cli.experiments import experiments
 from epicast.cli.help import Command, new_app
+from epicast.cli.run import run as run_experiment
 from epicast.cli.sim import sim
 from epicast.cli.stacks import stacks
 from epicast.cli.storm import storm
@@ -26,6 +30,10 @@ BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 app = new_app()
 app.command(cls=Command)(demo)
 app.command(cls=Command)(sim)
+app.command(cls=Command)(experiments)
+app.command("run", cls=Command)(run_experiment)
+app.command(cls=Command)(check)
+app.command(cls=Command)(compare)
 app.command(cls=Command)(stacks)
 app.command(cls=Command)(storm)
 app.add_typer(bench.app, name="bench")

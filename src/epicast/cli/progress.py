@@ -35,7 +35,7 @@ def _bar(title: str) -> Iterator[Report]:
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[state]}")
     with Progress(*columns, console=console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task(title, total=1.0, state="")
-        due = _Every(FRAME_EVERY_S)
+        due = Every(FRAME_EVERY_S)
 
         def report(share: float, now_us: int, events: int) -> None:
             if due():
@@ -45,7 +45,7 @@ def _bar(title: str) -> Iterator[Report]:
 
 
 def _lines(title: str) -> Report:
-    due = _Every(LINE_EVERY_S)
+    due = Every(LINE_EVERY_S)
     due()  # a short run needs no line
 
     def report(share: float, now_us: int, events: int) -> None:
@@ -59,7 +59,7 @@ def _state(now_us: int, events: int) -> str:
     return f"{now_us / 1e6:,.1f} s of virtual time, {formats.count(events)} events"
 
 
-class _Every:
+class Every:
     """True at most once in so many seconds."""
 
     def __init__(self, seconds: float) -> None:

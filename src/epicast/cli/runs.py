@@ -1,4 +1,4 @@
-"""Plays a world, with or without a run folder that keeps what happened."""
+"""Plays a world for a command, with or without a run folder that keeps what happened."""
 
 from __future__ import annotations
 
@@ -38,27 +38,7 @@ def play(world: World, report: Report | None = None) -> Summary:
     return world.run(perf_counter, report)
 
 
-def play_into(folder: Path, world: World, report: Report | None = None, *, overwrite: bool = False) -> Summary:
-    """The run folder is complete only if the run came to its end: whatever happens, it never lies about that."""
-    from epicast.trace.run import RunFolder
+def record(folder: Path, world: World, report: Report | None = None, *, overwrite: bool = False) -> Summary:
+    from epicast.sim.recorded import play_into
 
-    open_run = RunFolder.create(
-        folder,
-        scenario=world.scenario.as_dict(),
-        scenario_text=world.scenario.to_toml(),
-        seed=world.seed,
-        level=world.engine.level,
-        engine="compiled" if world.engine.compiled else "pure",
-        command=command(),
-        overwrite=overwrite,
-    )
-    with open_run as run:
-        world.sinks.append(run.events(world.names).write)
-        world.on_snapshot = run.write_snapshot
-        summary = play(world, report)
-        run.write_nodes(world.nodes_table())
-        if summary.interrupted:
-            run.fail("interrupted")
-        else:
-            run.finish(summary.as_dict(), summary.trace_digest or "")
-    return summary
+    return play_into(folder, world, command(), clock=perf_counter, on_progress=report, overwrite=overwrite)

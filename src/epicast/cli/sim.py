@@ -99,7 +99,7 @@ def _play(
     with progress(f"{world.stack.name}, {scenario.nodes:,} nodes", quiet=quiet) as report:
         if folder is None:
             return runs.play(world, report)
-        return runs.play_into(folder, world, report, overwrite=overwrite)
+        return runs.record(folder, world, report, overwrite=overwrite)
 
 
 def _print(summary: Summary, scenario: Scenario, folder: Path | None, *, as_json: bool) -> None:

@@ -59,18 +59,21 @@ def _edges(parents: Mapping[int, int | None]) -> list[tuple[int, int, int]]:
     return [(node, parent, -1) for node, parent in parents.items() if parent is not None]
 
 
-def processes(population: Population, latency: LatencyConfig) -> Nodes:
-    """Every process that ever joined, with the area that the latency model puts it in."""
+def processes(population: Population, latency: LatencyConfig, now_us: int) -> Nodes:
+    """Every process that ever joined, with the area that the latency model puts it in. One that is saying goodbye has
+    left: nothing is owed to it any more."""
     from epicast.trace.tables import Nodes
 
     numbers = range(len(population))
+    ended_us = np.array(population.ended_us, np.int64)
+    leaving = (ended_us < 0) & ~population.up_mask()
     return Nodes(
         node=np.arange(len(population), dtype=np.int64),
         name=[str(node) for node in numbers],
         area=[str(latency.area_of(node)) if isinstance(latency, AreaLatency) else "" for node in numbers],
         joined_us=np.array(population.joined_us, np.int64),
-        ended_us=np.array(population.ended_us, np.int64),
-        how=population.how,
+        ended_us=np.where(leaving, now_us, ended_us),
+        how=["leave" if leaving[node] else population.how[node] for node in numbers],
     )
 
 

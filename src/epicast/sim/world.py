@@ -77,6 +77,7 @@ class World:
         self._digest = TraceDigest(self.names)
         self._decoder = Decoder(message_types(self.stack)) if scenario.codec_check else None
         self._on_slice: Callable[[], None] = _nothing
+        self._pictured_us = -1  # when the last snapshot was taken
 
     def stream(self, purpose: str) -> Random:
         return chance.stream(self.seed, purpose)
@@ -218,7 +219,7 @@ class World:
             self.interrupted = True
         self._on_slice = _nothing
         seconds = clock() - start_s if clock is not None else None
-        if self.on_snapshot is not None:
+        if self.on_snapshot is not None and self._pictured_us != self.engine.now:
             self.snapshot_overlay()
         if on_progress is not None and not self.interrupted:
             on_progress(1.0, self.engine.now, self.engine.events)
@@ -252,13 +253,14 @@ class World:
         now_us = self.engine.now
         pictures = [snapshots.views(now_us, self.nodes), *snapshots.trees(now_us, self.nodes)]
         if self.on_snapshot is not None:
+            self._pictured_us = now_us
             for picture in pictures:
                 self.on_snapshot(picture)
         return pictures
 
     def nodes_table(self) -> Nodes:
         """Every process of the run so far, for the trace."""
-        return snapshots.processes(self.population, self.scenario.build_latency())
+        return snapshots.processes(self.population, self.scenario.build_latency(), self.engine.now)
 
     def _take(self, batch: Batch) -> None:
         self.collector.take(batch)

@@ -2,13 +2,16 @@
 
     name = "brisa"
     summary = "trees that emerge from a HyParView overlay"
+    promises = ["integrity", "agreement"]
     [membership]
     protocol = "hyparview"
     active_size = 4
     [dissemination]
     protocol = "brisa"
 
-Named stacks are the TOML files in `named/`; a user's own file or table works the same.
+Named stacks are the TOML files in `named/`; a user's own file or table works the same. `promises` names the guarantees
+(`core/promises.py`) that the stack gives as long as its faults are of the kind that it mends; a run that breaks one has
+failed its check. Without the key it promises nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 
 from epicast.core.config import Config
 from epicast.core.errors import ConfigError
+from epicast.core.promises import PROMISES
 
 # role -> protocol -> module, class, config class. Imported when used, so that listing stacks stays quick.
 PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
@@ -51,6 +55,7 @@ class Stack:
     summary: str
     membership: Role
     dissemination: Role
+    promises: tuple[str, ...] = ()  # by the names of core.promises
     source: Mapping[str, Any] = field(default_factory=dict, compare=False)  # the table that it was loaded from
 
 
@@ -70,18 +75,33 @@ def load(name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) ->
 
 
 def from_table(table: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Stack:
-    known = {"name", "summary", *PROTOCOLS}
-    for key in [*table, *(overrides or {})]:
-        if key not in known:
-            raise ConfigError(f"stack.{key}: unknown key; known keys: {', '.join(sorted(known))}")
+    _require_known(table, {"name", "summary", "promises", *PROTOCOLS})
+    _require_known(overrides or {}, set(PROTOCOLS))
     for role in PROTOCOLS:
         if not isinstance(table.get(role, {}), Mapping):
             raise ConfigError(f"stack.{role}: expected a table with its protocol, got {table[role]!r}")
     merged = {role: {**table.get(role, {}), **(overrides or {}).get(role, {})} for role in PROTOCOLS}
     name = str(table.get("name", "custom"))
     roles = {role: _role(role, merged[role]) for role in PROTOCOLS}
-    source: dict[str, Any] = {"name": name, "summary": str(table.get("summary", "")), **merged}
-    return Stack(name, source["summary"], roles["membership"], roles["dissemination"], source)
+    promises = _promises(table.get("promises", []))
+    source: dict[str, Any] = {"name": name, "summary": str(table.get("summary", "")), "promises": promises, **merged}
+    return Stack(name, source["summary"], roles["membership"], roles["dissemination"], tuple(promises), source)
+
+
+def _require_known(table: Mapping[str, Any], known: set[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"stack.{key}: unknown key; known keys: {', '.join(sorted(known))}")
+
+
+def _promises(given: Any) -> list[str]:
+    """In the order in which they are judged, each once."""
+    if not isinstance(given, list | tuple):
+        raise ConfigError(f"stack.promises: expected a list of names, got {given!r}")
+    for name in given:
+        if name not in PROMISES:
+            raise ConfigError(f"stack.promises: unknown promise {name!r}; known promises: {', '.join(PROMISES)}")
+    return [name for name in PROMISES if name in given]
 
 
 def _named_table(name: str) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class RunInfo:
     rows: int = 0  # of events
     digest: str = ""  # of events: a trace.digest, or empty
     counters: dict[str, Any] = field(default_factory=dict)
+    promises: list[str] = field(default_factory=list)  # what its stack guarantees, by the names of core.promises
 
     @property
     def trace_level(self) -> Level:
@@ -74,6 +75,7 @@ def load(folder: Path) -> RunInfo:
 
 def _checked(path: Path, content: dict[str, Any]) -> RunInfo:
     known = {f.name: _TYPES[str(f.type)] for f in fields(RunInfo)}
+    content.setdefault("promises", [])  # runs of older versions promise nothing
     for name, kind in known.items():
         if not isinstance(content.get(name), kind):
             raise EpicastError(f"{path} is damaged: {name} is missing or of the wrong type")

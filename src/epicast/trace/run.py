@@ -63,6 +63,7 @@ class RunFolder:
         level: Level,
         engine: str,
         command: Sequence[str] | None = None,
+        promises: Sequence[str] = (),
         overwrite: bool = False,
     ) -> OpenRun:
         """Start a run in a new or empty folder, or in place of one that never came to its end."""
@@ -76,6 +77,7 @@ class RunFolder:
             epicast=__version__,
             python=platform.python_version(),
             platform=platform.platform(),
+            promises=list(promises),
         )
         run = OpenRun(Path(path), info, _claim(Path(path)))
         run.begin(scenario_text, overwrite=overwrite)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epicast.cli import demo
+from epicast.cli import compare
 from epicast.trace.run import RunFolder
 from tests.unit.cli.shell import Shell, start
 
@@ -42,5 +42,5 @@ def test_an_interrupted_comparison_is_none(shell: Shell, monkeypatch: pytest.Mon
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "_outcome", interrupted)
-    assert shell("demo") == (130, "", "epicast: interrupted\n")
+    monkeypatch.setattr(compare, "_outcome", interrupted)
+    assert shell("compare") == (130, "", "epicast: interrupted\n")

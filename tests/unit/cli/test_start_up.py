@@ -32,11 +32,25 @@ def test_without_a_command_it_shows_the_help(shell: Shell) -> None:
     answer = shell()
     assert answer == shell("--help")
     assert answer.code == 0
-    for command in ("demo", "sim", "stacks", "bench"):
+    for command in ("demo", "sim", "run", "experiments", "check", "compare", "stacks", "bench"):
         assert f"\n  {command} " in answer.out
 
 
-@pytest.mark.parametrize("words", [["sim"], ["demo"], ["stacks"], ["bench"], ["bench", "engine"], ["bench", "profile"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim"],
+        ["demo"],
+        ["run"],
+        ["check"],
+        ["experiments"],
+        ["compare"],
+        ["stacks"],
+        ["bench"],
+        ["bench", "engine"],
+        ["bench", "profile"],
+    ],
+)
 def test_every_command_has_help(shell: Shell, words: list[str]) -> None:
     answer = shell(*words, "--help")
     assert answer.code == 0

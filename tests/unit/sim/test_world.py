@@ -376,6 +376,27 @@ def test_the_command_that_replays_a_run_may_be_given(monkeypatch: pytest.MonkeyP
     ]
 
 
+def test_a_process_that_is_saying_goodbye_has_left_in_the_table_of_processes() -> None:
+    world = make("flood")
+    for _ in range(4):
+        world.join()
+    world.run_until(2_000_000)
+    world.leave(3)
+    nodes = world.nodes_table()
+    assert (nodes.ended_us[3], nodes.how[3]) == (2_000_000, "leave")
+    assert (nodes.ended_us[2], nodes.how[2]) == (-1, "")
+
+
+def test_a_run_that_ends_with_a_picture_takes_it_once() -> None:
+    """Or the same edges would stand in the trace twice."""
+    world, pictures = make(snapshot_interval="250ms", warmup="1s"), list[Any]()
+    world.on_snapshot = pictures.append
+    world.run()
+    assert pictures[-1].time_us == world.now_us
+    moments = [(picture.time_us, picture.overlay, picture.flow) for picture in pictures]
+    assert len(moments) == len(set(moments))
+
+
 def test_pictures_are_taken_on_time_and_at_the_end() -> None:
     world, pictures = make(snapshot_interval="200ms"), list[Any]()
     world.on_snapshot = pictures.append

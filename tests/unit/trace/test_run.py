@@ -56,7 +56,21 @@ def test_run_json_says_all_that_is_needed_to_run_it_again(tmp_path: Path) -> Non
         "rows": ROWS,
         "digest": "d1935",
         "counters": {"sent": 12},
+        "promises": [],
     }
+
+
+def test_run_json_says_what_the_stack_promises(tmp_path: Path) -> None:
+    complete(tmp_path, promises=("integrity", "fifo"))
+    assert RunFolder.open(tmp_path).info.promises == ["integrity", "fifo"]
+
+
+def test_a_run_of_a_version_without_promises_is_readable_and_promises_nothing(tmp_path: Path) -> None:
+    complete(tmp_path)
+    old = content(tmp_path)
+    del old["promises"]
+    (tmp_path / "run.json").write_text(json.dumps(old))
+    assert RunFolder.open(tmp_path).require_complete().info.promises == []
 
 
 def test_opening_gives_the_same_as_writing(tmp_path: Path) -> None:
@@ -217,7 +231,8 @@ def test_a_run_json_that_is_not_one_is_one_line(tmp_path: Path, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    "change", [{"rows": "3"}, {"scenario": None}, {"status": "fine"}, {"level": "some"}, {"command": "x"}]
+    "change",
+    [{"rows": "3"}, {"scenario": None}, {"status": "fine"}, {"level": "some"}, {"command": "x"}, {"promises": "x"}],
 )
 def test_a_field_of_the_wrong_type_is_damage(tmp_path: Path, change: dict[str, Any]) -> None:
     complete(tmp_path)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def machine() -> dict[str, Any]:
+def machine(*packages: str) -> dict[str, Any]:
+    """With the versions of these packages."""
     from importlib.metadata import version
 
     return {
         "epicast": __version__,
-        "simpy": version("simpy"),
+        **{package: version(package) for package in packages},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
@@ -47,7 +48,7 @@ def as_dict(plan: Plan, samples: Samples) -> dict[str, Any]:
     results = {job: middle(found) for job, found in samples.items()}
     measured = ratios(plan, results)
     return {
-        "machine": machine(),
+        "machine": machine("simpy"),
         "quick": plan.quick,
         "rounds": plan.rounds,
         "default_engine": plan.default,
@@ -74,17 +75,19 @@ def view(report: dict[str, Any]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    facts = report["machine"]
-    title = f"{facts['processor']}, {facts['cores']} cores, load {facts['load_average']} · Python {facts['python']}"
     return Group(
-        Text(f"{title} · SimPy {facts['simpy']}", style="bold"),
+        Text(f"{title(report['machine'])} · SimPy {report['machine']['simpy']}", style="bold"),
         _measurements(report["measurements"]),
-        _verdicts(report["targets"], report["nodes"]),
+        verdict_table(f"at {report['nodes']:,} nodes", report["targets"]),
     )
 
 
+def title(facts: dict[str, Any]) -> str:
+    return f"{facts['processor']}, {facts['cores']} cores, load {facts['load_average']} · Python {facts['python']}"
+
+
 def _measurements(rows: list[dict[str, Any]]) -> Table:
-    table = _table("measurement", "nodes", "system", "events", "seconds", "processor", "events/s of processor")
+    table = new_table("measurement", "nodes", "system", "events", "seconds", "processor", "events/s of processor")
     for row in rows:
         what = row["stack"] if row["measure"] == "stream" else row["measure"]
         if row["bytes_per_node"] is not None:
@@ -103,8 +106,8 @@ def _measurements(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _verdicts(targets: dict[str, dict[str, Any]], nodes: int) -> Table:
-    table = _table(f"at {nodes:,} nodes", "measured", "target", "")
+def verdict_table(heading: str, targets: dict[str, dict[str, Any]]) -> Table:
+    table = new_table(heading, "measured", "target", "")
     for target in targets.values():
         met = {None: f.DASH, True: "[green]met[/]", False: "[red]missed[/]"}[target["met"]]
         bound = f"{'≥' if target['at_least'] else '≤'} {target['target']:g}"
@@ -112,7 +115,7 @@ def _verdicts(targets: dict[str, dict[str, Any]], nodes: int) -> Table:
     return table
 
 
-def _table(first: str, *others: str) -> Table:
+def new_table(first: str, *others: str) -> Table:
     from rich import box
     from rich.table import Table
 

@@ -86,7 +86,9 @@ def _cost(traced: Result, untraced: Result) -> dict[str, float]:
     }
 
 
-def verdicts(measured: Mapping[str, float | None]) -> dict[str, dict[str, object]]:
+def verdicts(
+    measured: Mapping[str, float | None], targets: Mapping[str, Target] = TARGETS
+) -> dict[str, dict[str, object]]:
     return {
         name: {
             "measured": measured[name],
@@ -95,7 +97,7 @@ def verdicts(measured: Mapping[str, float | None]) -> dict[str, dict[str, object
             "met": target.met_by(measured[name]),
             "meaning": target.meaning,
         }
-        for name, target in TARGETS.items()
+        for name, target in targets.items()
     }
 
 

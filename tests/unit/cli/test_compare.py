@@ -1,4 +1,4 @@
-"""`epicast demo` compares two stacks on the same workload, and explains what is seen from the numbers alone."""
+"""`epicast compare` compares two stacks on the same workload, and explains what is seen from the numbers alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epicast.dissemination.flood import Gossip
 from epicast.sim.api import simulate
 from tests.unit.cli.shell import Shell
 
-SMALL = ("demo", "--nodes", 40, "--messages", 25)
+SMALL = ("compare", "--nodes", 40, "--messages", 25)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,69 @@
+"""`epicast check`: which guarantees a run kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epicast.cli.pipeline_options import Master, Ui, stages
+
+if TYPE_CHECKING:
+    from epicast.pipeline.check import Checked
+
+BROKEN, INCOMPLETE = 1, 2
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or the folder of a sweep.")],
+    master: Master = None,
+    ui: Ui = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Judge what a run promised, from its trace alone.
+
+    Exit code 1: a promise was broken; 2: a run could not be judged.
+    """
+    from epicast.cli.output import console, print_json
+    from epicast.pipeline.check import check_folder
+    from epicast.pipeline.session import session
+
+    with session(master, ui=ui) as spark, stages(quiet=quiet) as stage:
+        done = check_folder(spark, folder.resolve(), stage("checking"))
+    if as_json:
+        print_json(as_dict(done, folder))
+    else:
+        from rich.text import Text
+
+        from epicast.cli.run_view import guarantees
+
+        console().print(Text(f"{folder} · {done.runs:,} run{'s' if done.runs != 1 else ''}", style="bold"))
+        console().print(guarantees(done.judged))
+        for run, reason in done.unanalysed:
+            console().print(Text(f"not judged: {run}: {reason}"))
+    if done.broken or done.unanalysed:
+        raise typer.Exit(BROKEN if done.broken else INCOMPLETE)
+
+
+def as_dict(done: Checked, folder: Path) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "runs": done.runs,
+        "broken": done.broken,
+        "guarantees": [
+            {
+                "guarantee": each.guarantee,
+                "promised": each.promised,
+                "judged": each.runs_judged > 0,
+                "checked": each.checked,
+                "violations": each.violations,
+                "runs_broken": each.runs_broken,
+                "note": each.note,
+                "examples": list(each.examples),
+            }
+            for each in done.judged
+        ],
+        "not_judged": [{"run": run, "reason": reason} for run, reason in done.unanalysed],
+    }

@@ -1,0 +1,120 @@
+"""Figures that several experiments show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from epicast.experiments.evaluation import Edges
+from epicast.pipeline.figures.comparison import Bar, Line, bars
+from epicast.pipeline.figures.distributions import Shades, cdf, percentile_bars
+from epicast.pipeline.figures.inline_svg import svg
+from epicast.pipeline.figures.places import Published
+from epicast.pipeline.figures.time_series import Interval, time_series
+from epicast.pipeline.figures.tree_drawing import trees
+from epicast.pipeline.report.data import FigureBlock
+from epicast.pipeline.results import Results
+
+Labels = Mapping[str, object]
+SINCE_START = "time since the first message (s)"
+
+
+def block(id: str, title: str, caption: str, figure: Figure) -> FigureBlock:  # noqa: A002
+    return FigureBlock(id, title, caption, svg(figure, title))
+
+
+def cdfs(
+    results: Results,
+    name: str,
+    points: Mapping[str, Labels],
+    x_label: str,
+    *,
+    y_label: str = "share of all, cumulated",
+    log_x: bool = False,
+    quantiles: Sequence[float] = (),
+) -> Figure:
+    """A curve for each point that has this distribution; over all its seeds together."""
+    found = {label: results.distribution(name, **labels) for label, labels in points.items()}
+    curves = [(label, each.values.tolist(), each.counts.tolist()) for label, each in found.items() if each is not None]
+    return cdf(curves, x_label, y_label=y_label, log_x=log_x, quantiles=quantiles)
+
+
+def means(
+    results: Results,
+    metric: str,
+    groups: Mapping[str, Mapping[str, Labels]],
+    y_label: str,
+    *,
+    x_label: str = "",
+    scale: float = 1.0,
+    published: Published | None = None,
+) -> Figure:
+    """Bars with 95 % intervals over seeds: for each group the points at their x labels."""
+    rows = {
+        group: [bar for x, labels in points.items() if (bar := _bar(results, metric, x, labels, scale))]
+        for group, points in groups.items()
+    }
+    return bars({group: row for group, row in rows.items() if row}, y_label, x_label=x_label, published=published)
+
+
+def _bar(results: Results, metric: str, x: str, labels: Labels, scale: float) -> Bar | None:
+    stat = results.stat(metric, **labels)
+    if stat is None:
+        return None
+    low, high = (stat.mean if end is None else end for end in (stat.low, stat.high))
+    return Bar(x, scale * stat.mean, scale * low, scale * high)
+
+
+def loads(
+    results: Results, load: str, groups: Mapping[str, Mapping[str, Labels]], y_label: str, *, x_label: str = ""
+) -> Figure:
+    """Percentiles over the processes of what each sent or received, in KB a second; means over the seeds."""
+    rows = {
+        group: [bar for x, labels in points.items() if (bar := _shades(results, load, x, labels))]
+        for group, points in groups.items()
+    }
+    return percentile_bars({group: row for group, row in rows.items() if row}, y_label, x_label=x_label)
+
+
+def _shades(results: Results, load: str, x: str, labels: Labels) -> Shades | None:
+    window = results.stat("window_s", **labels)
+    found = [results.stat(f"{load}_p{percent}", **labels) for percent in (5, 25, 50, 75, 90)]
+    ends = [stat.mean / window.mean / 1000 for stat in found if stat is not None and window is not None and window.mean]
+    return Shades(x, *ends) if len(ends) == len(found) else None
+
+
+def over_time(
+    results: Results,
+    name: str,
+    points: Mapping[str, Labels],
+    y_label: str,
+    *,
+    shaded: Sequence[Interval] = (),
+) -> Figure:
+    """A line for each point that has this series: the mean over its seeds."""
+    lines = [_line(results, name, label, labels) for label, labels in points.items()]
+    return time_series([line for line in lines if line], y_label, x_label=SINCE_START, shaded=shaded)
+
+
+def several_over_time(results: Results, names: Mapping[str, str], labels: Labels, y_label: str) -> Figure:
+    """A line for each series of one point, by what it is to be called."""
+    lines = [_line(results, name, label, labels) for label, name in names.items()]
+    return time_series([line for line in lines if line], y_label, x_label=SINCE_START)
+
+
+def _line(results: Results, name: str, label: str, labels: Labels) -> Line | None:
+    found = results.series(name, **labels)
+    return None if found is None else Line(label, *(part.tolist() for part in found))
+
+
+def drawn_trees(samples: Mapping[str, Edges]) -> Figure:
+    """Side by side; the edges go from child to parent."""
+    panels = []
+    for title, edges in samples.items():
+        if edges:
+            children = {child for child, _ in edges}
+            roots = [parent for _, parent in edges if parent not in children]
+            root = roots[0] if roots else edges[0][1]
+            panels.append((title, [(parent, child) for child, parent in edges], root))
+    return trees(panels)

@@ -1,0 +1,92 @@
+"""The kernel for a run that is too large for one task: the same questions as Spark SQL over the whole cluster."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from types import TracebackType
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from epicast.core.errors import EpicastError
+from epicast.trace.files import one_line
+from epicast.trace.run import RunFolder
+
+T = TypeVar("T")
+
+
+class SparkKernel:
+    def __init__(self, spark: SparkSession, run: RunFolder, scratch: Path) -> None:
+        """`scratch` is a folder that every executor can write to."""
+        self._spark, self._run = spark, run
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._scratch = Path(mkdtemp(prefix="kernel-", dir=scratch))
+        self._names: list[str] = []
+        self._open("events", [str(file) for file in run.event_files()])
+        self._open("nodes", [str(run.nodes_file)])
+        self._open("snapshots", [str(run.snapshots_file)])
+
+    def _open(self, name: str, files: Sequence[str]) -> None:
+        if not files:
+            raise EpicastError(f"{self._run.path} holds no {name}: run it again")
+        self._named(name, self._spark.read.parquet(*files))
+
+    def _named(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+        self._names.append(name)
+
+    def view(self, name: str, sql: str) -> None:
+        self._named(name, self._sql(sql))
+
+    def define(self, name: str, sql: str) -> None:
+        """Through files: what memory holds of a large table would be computed again where it does not fit."""
+        folder, frame = str(self._scratch / name), self._sql(sql)
+        self._ask(lambda: frame.write.parquet(folder, compression="zstd"))
+        self._named(name, self._spark.read.schema(frame.schema).parquet(folder))  # given: no job to find it out
+
+    def query(self, sql: str) -> pa.Table:
+        return self._ask(lambda: self._sql(sql).toArrow())
+
+    def apply(self, sql: str, by: Sequence[str], fn: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> pa.Table:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        frame = self._sql(sql)
+        groups = frame.groupBy(*by)
+        return self._ask(
+            lambda: groups.applyInArrow(lambda rows: fn(rows).cast(schema), from_arrow_schema(schema)).toArrow()
+        )
+
+    def write(self, name: str, folder: Path) -> None:
+        written = self._scratch / f"{name}.written"
+        self._ask(lambda: self._spark.table(name).write.parquet(str(written), compression="zstd"))
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            written.replace(folder)
+        except OSError as error:
+            raise EpicastError(f"cannot write {folder}: {one_line(error)}") from None
+
+    def close(self) -> None:
+        for name in self._names:
+            self._spark.catalog.dropTempView(name)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> SparkKernel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _sql(self, sql: str) -> DataFrame:
+        return self._spark.sql(sql)
+
+    def _ask(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except PySparkException as error:
+            raise EpicastError(f"cannot analyse {self._run.path}: {one_line(error)}") from None
