@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from epicast.stacks import stack
-from tests.pipeline import cluster_job
 from tests.pipeline.standalone import connect_server, standalone
 
 WAIT_S = 180
+JOB = Path(__file__).with_name("cluster_job.py")  # a program of its own
 
 
 class Driver:
     def __init__(self, master: str, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
-        command = [sys.executable, cluster_job.__file__, master, str(folder)]
+        command = [sys.executable, str(JOB), master, str(folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def wait_for_both_tasks(self) -> None:

@@ -66,7 +66,10 @@ def _judge_rate(results: Results) -> Finding:
         lost, expected = stat(results, "parents_lost_per_minute", nodes=nodes, churn=churn), _expected(nodes, churn)
         within = within and 0.5 * expected <= lost.mean <= 1.5 * expected
         texts[_name(nodes, churn)] = f"{wording.mean(lost)}, {lost.mean / expected:.2f} times X N"
-    reason = f"{ODD} Here each failure costs about one parent, as it must in a tree, and repairs that did not last cost one more."
+    reason = (
+        f"{ODD} Here each failure costs about one parent, as it must in a tree, and repairs that did not last cost one "
+        "more."
+    )
     return Finding(wording.each(texts), within, reason)
 
 
