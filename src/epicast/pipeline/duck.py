@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -37,14 +37,15 @@ class DuckKernel:
     def _open(self, name: str, files: Sequence[Path]) -> None:
         if not files:
             raise EpicastError(f"{self._run.path} holds no {name}: run it again")
-        paths = ", ".join(_quoted(file) for file in files)
-        self._ask(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}], hive_partitioning = false)")
+        self._ask(f"CREATE VIEW {name} AS {read_sql(files)}")
 
     def view(self, name: str, sql: str) -> None:
         self._ask(f"CREATE TEMP VIEW {name} AS {sql}")
 
     def define(self, name: str, sql: str) -> None:
         self._ask(f"CREATE TEMP TABLE {name} AS {sql}")
+
+    gather, pick = define, view  # all in one piece
 
     def query(self, sql: str) -> pa.Table:
         return self._guarded(lambda: self._db.sql(sql).to_arrow_table())
@@ -60,7 +61,7 @@ class DuckKernel:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / TABLE_FILE
-            self._ask(f"COPY (FROM {name}) TO {_quoted(temporary(file))} (FORMAT parquet, COMPRESSION zstd)")
+            self._ask(copy_sql(name, temporary(file)))
             temporary(file).replace(file)
         except OSError as error:
             raise EpicastError(f"cannot write {folder}: {one_line(error)}") from None
@@ -93,5 +94,14 @@ def _groups(rows: pa.Table, by: Sequence[str]) -> list[pa.Table]:
     return [rows.take(place.values) for place in places]
 
 
-def _quoted(path: Path) -> str:
+def copy_sql(table: str, file: Path) -> str:
+    """Writes a table, or a question in parentheses, to a file."""
+    return f"COPY (FROM {table}) TO {_quoted(file)} (FORMAT parquet, COMPRESSION zstd)"
+
+
+def read_sql(files: Iterable[str | Path]) -> str:
+    return f"SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false)"
+
+
+def _quoted(path: str | Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"

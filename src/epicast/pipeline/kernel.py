@@ -35,6 +35,15 @@ class Kernel(Protocol):
         """A table that is computed once, for later questions."""
         ...
 
+    def pick(self, name: str, sql: str) -> None:
+        """A view of rows of `events`, each for itself: no sums, no joins."""
+        ...
+
+    def gather(self, name: str, sql: str) -> None:
+        """Like `define`, but it may be asked of each slice of `events` apart, and all answers are put together. So a
+        sum is one of many that are to be added up by whoever asks the table. It may name tables that are defined."""
+        ...
+
     def query(self, sql: str) -> pa.Table:
         """The answer comes to whoever asks, so it must be small: aggregates, or rows up to a LIMIT."""
         ...

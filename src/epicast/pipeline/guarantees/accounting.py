@@ -17,12 +17,18 @@ SELECT row, kind, CASE WHEN kind IN ('receive', 'duplicate') THEN peer ELSE node
        CASE WHEN kind IN ('send', 'copy') THEN 1 ELSE -1 END AS balance
 FROM events WHERE kind IN ('send', 'copy', 'receive', 'duplicate', 'drop')
 """
-LINKS = f"""
-SELECT sender, receiver, sum(balance) AS balance,
+# Sums over slices of the trace, and over all of it.
+PARTS = f"""
+SELECT sender, receiver, CAST(sum(balance) AS BIGINT) AS balance,
        count(*) FILTER (WHERE kind = 'send') AS sends, count(*) FILTER (WHERE kind = 'copy') AS copies,
        count(*) FILTER (WHERE kind = 'drop') AS drops,
        count(*) FILTER (WHERE kind IN ('receive', 'duplicate')) AS receptions
 FROM ({TRAVELS}) AS t GROUP BY sender, receiver
+"""
+LINKS = """
+SELECT sender, receiver, sum(balance) AS balance, sum(sends) AS sends, sum(copies) AS copies, sum(drops) AS drops,
+       sum(receptions) AS receptions
+FROM check_links GROUP BY sender, receiver
 """
 TOTALS = f"""
 SELECT count(*) AS links, count(*) FILTER (WHERE balance < 0) AS wrong, sum(balance) AS balance,
@@ -49,6 +55,7 @@ def accounting(ground: Ground) -> Outcome:
     if not ground.run.full:
         return not_judged("the trace holds deliveries only: run it with --trace-level full")
     kernel, in_flight = ground.kernel, ground.run.in_flight
+    kernel.gather("check_links", PARTS)
     total = number_of(kernel, TOTALS)
     found: tuple[Finding, ...] = ()
     if total["wrong"]:

@@ -9,7 +9,7 @@ from epicast.pipeline.guarantees.verdict import FINDINGS_MAX, Outcome, counted, 
 OWN = """
 FROM check_posts AS p
 JOIN check_members AS m ON m.node = p.source AND m.crowd = p.crowd AND m.since <= p.moment
-LEFT JOIN check_firsts AS f ON f.node = p.source AND f.message = p.message
+LEFT JOIN (SELECT DISTINCT source, seq FROM deliveries WHERE own) AS f ON f.source = p.source AND f.seq = p.seq
 """
 
 HOLES = f"""
@@ -27,9 +27,9 @@ ORDER BY p.message, m.node
 
 def validity(ground: Ground) -> Outcome:
     kernel = ground.kernel
-    asked = number_of(kernel, f"SELECT count(*) AS owed, count(*) FILTER (WHERE f.row IS NULL) AS missing {OWN}")
+    asked = number_of(kernel, f"SELECT count(*) AS owed, count(*) FILTER (WHERE f.source IS NULL) AS missing {OWN}")
     missing = asked["missing"]
-    sql = f"SELECT p.message, p.source, p.seq {OWN} WHERE f.row IS NULL ORDER BY p.message"
+    sql = f"SELECT p.message, p.source, p.seq {OWN} WHERE f.source IS NULL ORDER BY p.message"
     found = findings(kernel, sql, ("source",), _say_own, ("message",)) if missing else ()
     return Outcome(asked["owed"], missing, found)
 

@@ -51,23 +51,29 @@ LEFT JOIN check_acts AS a ON a.node = p.source AND a.message = s.earlier AND a.r
 WHERE s.earlier = s.latest OR a.node IS NULL
 """
 
-# What a walk leads to: violations (with the row of the earlier message) and holes (without), from which it goes on.
-FIRST_WALK = """
-SELECT c.node, c.message AS later, c.row AS later_row, c.lowest_later, s.earlier, f.row AS earlier_row,
-       CAST(NULL AS STRING) AS path
-FROM check_firsts AS c
-JOIN check_steps AS s ON s.later = c.message AND s.earlier >= c.lowest_later
-LEFT JOIN check_firsts AS f ON f.node = c.node AND f.message = s.earlier
-WHERE c.lowest_later < c.message AND (f.row IS NULL OR f.row > c.row)
+# Where a walk may lead from a delivery, in one step and from a hole in one more.
+FIRST_CLAIMS = """
+SELECT c.node, c.message AS later, c.row AS later_row, c.lowest_later, s.earlier, CAST(NULL AS STRING) AS path
+FROM check_firsts AS c JOIN check_steps AS s ON s.later = c.message AND s.earlier >= c.lowest_later
+WHERE c.lowest_later < c.message
 """
-NEXT_WALK = """
-SELECT w.node, w.later, w.later_row, w.lowest_later, s.earlier, f.row AS earlier_row,
+NEXT_CLAIMS = """
+SELECT w.node, w.later, w.later_row, w.lowest_later, s.earlier,
        MIN(CONCAT(COALESCE(w.path, CAST(w.earlier AS STRING)), ' ', CAST(s.earlier AS STRING))) AS path
-FROM {before} AS w
-JOIN check_steps AS s ON s.later = w.earlier AND s.earlier >= w.lowest_later
-LEFT JOIN check_firsts AS f ON f.node = w.node AND f.message = s.earlier
-WHERE w.earlier_row IS NULL AND (f.row IS NULL OR f.row > w.later_row)
-GROUP BY w.node, w.later, w.later_row, w.lowest_later, s.earlier, f.row
+FROM {before} AS w JOIN check_steps AS s ON s.later = w.earlier AND s.earlier >= w.lowest_later
+WHERE w.earlier_row IS NULL
+GROUP BY w.node, w.later, w.later_row, w.lowest_later, s.earlier
+"""
+# What it leads to: violations (with the row of the earlier message) and holes (without), from which it goes on. The
+# inner join comes first, so that claims, if few, are sent to where the deliveries are and not the other way round.
+WALK = """
+SELECT c.node, c.later, c.later_row, c.lowest_later, c.earlier, f.row AS earlier_row, c.path
+FROM {claims} AS c
+LEFT JOIN (
+    SELECT DISTINCT f.node, f.message, f.row
+    FROM check_firsts AS f JOIN {claims} AS k ON k.node = f.node AND k.earlier = f.message
+) AS f ON f.node = c.node AND f.message = c.earlier
+WHERE f.row IS NULL OR f.row > c.later_row
 """
 
 
@@ -93,8 +99,9 @@ def _walk(kernel: Kernel) -> tuple[list[str], int]:
     walks: list[str] = []
     while True:
         name = f"check_walk_{len(walks)}"
-        sql = NEXT_WALK.format(before=walks[-1]) if walks else FIRST_WALK
-        kernel.define(name, f"{sql} LIMIT {WALK_ROWS_MAX}")
+        claims = f"check_claims_{len(walks)}"
+        kernel.define(claims, NEXT_CLAIMS.format(before=walks[-1]) if walks else FIRST_CLAIMS)
+        kernel.define(name, f"{WALK.format(claims=claims)} LIMIT {WALK_ROWS_MAX}")
         walks.append(name)
         sql = f"SELECT count(*) AS size, count(*) FILTER (WHERE earlier_row IS NULL) AS holes FROM {name}"
         found = number_of(kernel, sql)

@@ -23,7 +23,7 @@ from epicast.pipeline.guarantees.asking import number_of
 from epicast.pipeline.kernel import Kernel, RunFacts
 
 MARKS = """
-SELECT row, time_us, kind, node, topic FROM events
+SELECT row, time_us, kind, node, topic FROM marks
 WHERE kind IN ('join', 'leave', 'crash', 'pause', 'resume', 'subscribe', 'unsubscribe', 'gap')
 """
 

@@ -32,14 +32,20 @@ NAMES = {
 
 def define(kernel: Kernel, run: RunFacts) -> None:
     if run.full:
+        kernel.gather("measured_copies", _COPIES)
         kernel.define("measured_duplicates", _DUPLICATES)
     kernel.define("measured_messages", _messages_sql(run))
 
 
-_DUPLICATES = f"""
+_COPIES = f"""
+    SELECT source, seq, node, count(*) AS times
+    FROM events WHERE kind = 'duplicate' AND source <> {NOBODY} GROUP BY source, seq, node
+"""  # grain: one row per slice of the trace, message and process that got it more than once
+
+_DUPLICATES = """
     SELECT d.source, d.seq, d.node, d.times, n.ended_us IS NULL AND n.joined_us <= p.published_us AS owed
-    FROM (SELECT source, seq, node, count(*) AS times
-          FROM events WHERE kind = 'duplicate' AND source <> {NOBODY} GROUP BY source, seq, node) AS d
+    FROM (SELECT source, seq, node, CAST(sum(times) AS BIGINT) AS times
+          FROM measured_copies GROUP BY source, seq, node) AS d
     JOIN publications AS p ON d.source = p.source AND d.seq = p.seq
     JOIN nodes AS n ON d.node = n.node
 """  # grain: one row per message and process that got it more than once

@@ -38,7 +38,7 @@ def define(kernel: Kernel) -> None:
         f"""
         SELECT p.until_us - p.time_us AS delay_us, max(r.detail) AS sort
         FROM (SELECT * FROM parents WHERE parent = {NOBODY} AND until_us IS NOT NULL) AS p
-        LEFT JOIN (SELECT time_us, node, source, seq, detail FROM events WHERE kind = 'repair') AS r
+        LEFT JOIN (SELECT time_us, node, source, seq, detail FROM marks WHERE kind = 'repair') AS r
                ON p.node = r.node AND p.source = r.source AND p.flow = r.seq AND p.until_us = r.time_us
         GROUP BY p.row, p.until_us, p.time_us
         """,

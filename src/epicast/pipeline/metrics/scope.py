@@ -53,7 +53,7 @@ class Scope:
 def scope_of(kernel: Kernel) -> Scope | None:
     """Makes `measured_tally` too. None if nothing happened at all."""
     window_us = _window(kernel)
-    kernel.define("measured_tally", _tally_sql(window_us))
+    kernel.gather("measured_tally", _tally_sql(window_us))
     totals = kernel.query(_TOTALS).to_pylist()
     if not totals:
         return None
@@ -75,7 +75,8 @@ def _window(kernel: Kernel) -> tuple[int, int] | None:
 
 
 def _tally_sql(window_us: tuple[int, int] | None) -> str:
-    """Grain: one row per process, kind of event, layer and detail, apart for messages that carry a payload."""
+    """Grain: one row per slice of the trace, process, kind of event, layer and detail, apart for messages that carry a
+    payload."""
     inside = f"time_us BETWEEN {window_us[0]} AND {window_us[1]}" if window_us else "true"
     return f"""
         SELECT node, kind, layer, detail, payload, count(*) AS times, CAST(sum(bytes) AS BIGINT) AS bytes,

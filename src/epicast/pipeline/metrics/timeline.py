@@ -61,6 +61,11 @@ def _counted(kernel: Kernel, scope: Scope) -> tuple[dict[str, Counter[int]], dic
               FROM events WHERE kind IN ('send', 'publish', 'deliver', 'crash', 'parent')) AS placed
         GROUP BY step, what, layer
     """
+    kernel.gather("measured_steps", sql)
+    sql = """
+        SELECT step, what, layer, CAST(sum(times) AS BIGINT) AS times, CAST(sum(bytes) AS BIGINT) AS bytes
+        FROM measured_steps GROUP BY step, what, layer
+    """
     times: dict[str, Counter[int]] = {what: Counter() for what in ("publish", _DELIVERED, "crash", _LOST)}
     sizes: dict[str, Counter[int]] = {}
     for row in kernel.query(sql).to_pylist():
