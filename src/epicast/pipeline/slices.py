@@ -40,7 +40,7 @@ class Slice:
         return f"{read_sql([self.file])}{where}"
 
 
-def slices_of(files: Sequence[Path], rows: int = SLICE_ROWS) -> list[Slice]:
+def slices_of(files: Sequence[Path], rows: int) -> list[Slice]:
     return [part for file in files for part in _slices_of_file(file, rows)]
 
 

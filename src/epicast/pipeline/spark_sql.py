@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from epicast.core.errors import EpicastError
-from epicast.pipeline.slices import slices_of, worker
+from epicast.pipeline.slices import SLICE_ROWS, slices_of, worker
 from epicast.trace.files import one_line
 from epicast.trace.run import RunFolder
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class SparkKernel:
-    def __init__(self, spark: SparkSession, run: RunFolder, scratch: Path) -> None:
+    def __init__(self, spark: SparkSession, run: RunFolder, scratch: Path, *, slice_rows: int = SLICE_ROWS) -> None:
         """`scratch` is a folder that every executor can write to."""
         self._spark, self._run = spark, run
         scratch.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class SparkKernel:
         self._names: list[str] = []
         self._files: dict[str, list[str]] = {}  # of tables
         self._picks: dict[str, str] = {}  # questions to slices, by the names of their answers
-        self._slices = slices_of(run.event_files())
+        self._slices = slices_of(run.event_files(), slice_rows)
         self._open("events", [str(file) for file in run.event_files()])
         self._open("nodes", [str(run.nodes_file)])
         self._open("snapshots", [str(run.snapshots_file)])

@@ -9,7 +9,7 @@ import msgspec
 
 from epicast.cli import formats as f
 from epicast.cli.benchmarks.pipeline_job import Job, Result
-from epicast.cli.benchmarks.pipeline_verdict import TARGETS, ratios
+from epicast.cli.benchmarks.pipeline_verdict import TARGETS, processor_ratios, ratios
 from epicast.cli.benchmarks.report import machine, new_table, title, verdict_table
 from epicast.cli.benchmarks.verdict import verdicts
 
@@ -31,6 +31,7 @@ def as_dict(rows: int, runs: int, samples: Samples, differences: list[str]) -> d
         "answers_equal": not differences,
         "differences": differences[:20],
         "ratios": measured,
+        "processor_ratios": processor_ratios(results),
         "targets": verdicts(measured, TARGETS),
     }
 

@@ -15,10 +15,20 @@ TARGETS = {
 
 
 def ratios(results: Mapping[Job, Result]) -> dict[str, float | None]:
-    seconds = {(job.way, job.data, job.cores): result.seconds for job, result in results.items()}
+    return _ratios({job: result.seconds for job, result in results.items()})
+
+
+def processor_ratios(results: Mapping[Job, Result]) -> dict[str, float | None]:
+    """The same of processor time, which other work on the machine disturbs less. Two cores ought to cost what one
+    does."""
+    return _ratios({job: result.processor_seconds for job, result in results.items()})
+
+
+def _ratios(seconds: Mapping[Job, float | None]) -> dict[str, float | None]:
+    known = {(job.way, job.data, job.cores): value for job, value in seconds.items()}
 
     def ratio(data: Data, over: tuple[Way, int], under: tuple[Way, int]) -> float | None:
-        a, b = (seconds.get((way, data, cores)) for way, cores in (over, under))
+        a, b = (known.get((way, data, cores)) for way, cores in (over, under))
         return round(a / b, 3) if a and b else None
 
     return {
