@@ -15,6 +15,13 @@ from epicast.stacks import stack
 from tests.pipeline.standalone import connect_server, standalone
 
 WAIT_S = 180
+EXPERIMENT = """
+title = "Small"
+seeds = 2
+[scenario]
+stack = "brisa"
+nodes = 16
+"""
 JOB = Path(__file__).with_name("cluster_job.py")  # a program of its own
 
 
@@ -80,9 +87,18 @@ def test_a_cluster_runs_a_job_on_all_executors_and_survives_the_death_of_one(tmp
         assert all("worker-1" in Path(row["place"]).parts for row in rows)
 
 
-def test_spark_connect_runs_the_same_job(tmp_path: Path) -> None:
-    with connect_server(tmp_path) as master, driver(master, tmp_path / "job") as job:
-        job.wait_for_both_tasks()
-        answer = job.go()
+def test_spark_connect_runs_the_same_job_and_an_experiment(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    words = ["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--json", "-q", "--master"]
+    with connect_server(tmp_path) as master:
+        with driver(master, tmp_path / "job") as job:
+            job.wait_for_both_tasks()
+            answer = job.go()
+        command = [sys.executable, "-m", "epicast.cli.main", *words, master]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     check_that_epicast_was_sent(answer["rows"])
     assert answer["zone"] == "UTC"
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert (told["runs"], told["played"], told["failed"]) == (2, 2, 0)
+    assert Path(told["report"]).exists()

@@ -19,9 +19,15 @@ def test_the_interval_is_that_of_students_t() -> None:
 
 def test_two_runs_have_a_wide_interval() -> None:
     """t for one degree of freedom is 12.7062."""
-    found = stat([0.0, 1.0])
+    found = stat([-1.0, 0.0])
     assert found.low is not None
-    assert found.low == pytest.approx(0.5 - 12.706204736 * math.sqrt(0.5) / math.sqrt(2), rel=1e-9)
+    assert found.low == pytest.approx(-0.5 - 12.706204736 * math.sqrt(0.5) / math.sqrt(2), rel=1e-9)
+
+
+def test_what_is_never_negative_has_no_interval_below_zero() -> None:
+    found = stat([0.0, 1.0])
+    assert found.low == 0.0
+    assert found.high == pytest.approx(0.5 + 12.706204736 * math.sqrt(0.5) / math.sqrt(2), rel=1e-9)
 
 
 def test_one_run_has_no_interval() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from epicast.pipeline.confidence import Stat
 
@@ -38,7 +39,9 @@ def mean(stat: Stat, unit: str = "") -> str:
 
 
 def mean_percent(stat: Stat) -> str:
-    return f"{percent(stat.mean)}{_interval(stat, 100.0)}"
+    """Of shares of a whole, so no more than that."""
+    high = None if stat.high is None else min(stat.high, max(1.0, stat.max))
+    return f"{percent(stat.mean)}{_interval(replace(stat, high=high), 100.0)}"
 
 
 def mean_or_nothing(stat: Stat | None, scale: float = 1.0) -> str:

@@ -59,8 +59,9 @@ def _answers(spark: SparkSession, runs: DataFrame, plan: Plan, count: int) -> Da
     large = [row["run"] for row in named.where(F.col("rows") > plan.large_rows).collect()]  # few: each takes long
     reasons = {name: _analyse_large(spark, name, plan) for name in large}
     plan = replace(plan, broken={name: reason for name, reason in reasons.items() if reason})
-    # One task per run, and few files of what they answer.
-    numbered = named.select("run", (F.row_number().over(Window.orderBy("run")) - 1).alias("number"))
+    # One task per run, and few files of what they answer. A window without groups makes Spark Connect warn.
+    in_order = Window.partitionBy(F.lit(0)).orderBy("run")
+    numbered = named.select("run", (F.row_number().over(in_order) - 1).alias("number"))
     spread = numbered.repartitionById(max(1, count), F.col("number")).select("run")
     found = spread.mapInArrow(_worker(plan), from_arrow_schema(analysis.SCHEMA))
     return found.repartition(1 + count // RUNS_PER_FILE)

@@ -1,7 +1,7 @@
 """How sure a mean over seeds is: the two-sided 95 % interval of Student's t.
 
 Seeds are independent, so the mean of n runs is known up to t(n - 1) standard deviations over the root of n. One run
-says nothing about that: then there is no interval.
+says nothing about that: then there is no interval. What is never negative in any run has no interval below zero.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Stat:
 def from_moments(n: int, mean: float, sd: float, five: Sequence[float]) -> Stat:
     """`five` are minimum, quartiles and maximum; `sd` is that of a sample."""
     half = student.ppf((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n) if n > 1 else None
-    low, high = (None, None) if half is None else (mean - float(half), mean + float(half))
-    return Stat(n, mean, low, high, sd if n > 1 else 0.0, *five)
+    if half is None:
+        return Stat(n, mean, None, None, 0.0, *five)
+    low, high = mean - float(half), mean + float(half)
+    return Stat(n, mean, low if five[0] < 0 else max(0.0, low), high, sd, *five)
 
 
 def stat(values: Sequence[float]) -> Stat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +66,8 @@ class DuckKernel:
             temporary(file).replace(file)
         except OSError as error:
             raise EpicastError(f"cannot write {folder}: {one_line(error)}") from None
+        finally:
+            temporary(folder / TABLE_FILE).unlink(missing_ok=True)  # half a table, if the disk is full
 
     def close(self) -> None:
         self._db.close()
@@ -82,7 +85,14 @@ class DuckKernel:
         try:
             return work()
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.OutOfMemoryException) as error:
-            raise EpicastError(f"cannot analyse {self._run.path}: {one_line(error)}") from None
+            raise EpicastError(f"cannot analyse {self._run.path}: {reason(error)}") from None
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong. DuckDB wraps what the system said about a file in JSON."""
+    said = one_line(error)
+    inner = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)"', said)
+    return inner[1].replace('\\"', "") if inner else said
 
 
 def _groups(rows: pa.Table, by: Sequence[str]) -> list[pa.Table]:

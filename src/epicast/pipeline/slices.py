@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epicast.core.errors import EpicastError
-from epicast.pipeline.duck import copy_sql, read_sql
-from epicast.trace.files import one_line, temporary
+from epicast.pipeline.duck import copy_sql, read_sql, reason
+from epicast.trace.files import temporary
 
 SLICE_ROWS = 4_000_000
 """Our guess: a second or so of work, so that cores share it well and starting a task does not count."""
@@ -85,4 +85,4 @@ def answer(part: Slice, tables: Mapping[str, Sequence[str]], sql: str, file: Pat
             db.execute(copy_sql(f"({sql})", temporary(file)))
         temporary(file).replace(file)
     except (duckdb.Error, OSError) as error:
-        raise EpicastError(f"cannot analyse {part.file}: {one_line(error)}") from None
+        raise EpicastError(f"cannot analyse {part.file}: {reason(error)}") from None
