@@ -16,7 +16,9 @@ BROKEN, INCOMPLETE = 1, 2
 
 
 def check(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or the folder of a sweep.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or the folder of a sweep or of live nodes' journals.")
+    ],
     master: Master = None,
     ui: Ui = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -26,12 +28,18 @@ def check(
 
     Exit code 1: a promise was broken; 2: a run could not be judged.
     """
-    from epicast.cli.output import console, print_json
-    from epicast.pipeline.check import check_folder
+    from epicast.cli.output import console, note, print_json
+    from epicast.cli.runs import command
+    from epicast.pipeline.check import check_folder, merge_journals
     from epicast.pipeline.session import session
 
+    merged = merge_journals(folder.resolve(), command())
+    if merged is not None and not quiet:
+        nodes = merged.info.counters["nodes"]
+        stayed = f"{nodes['up_at_end']:,} processes stayed to the end"
+        note(f"{nodes['started']:,} journals merged into {merged.path}; {stayed}")
     with session(master, ui=ui) as spark, stages(quiet=quiet) as stage:
-        done = check_folder(spark, folder.resolve(), stage("checking"))
+        done = check_folder(spark, folder.resolve() if merged is None else merged.path, stage("checking"))
     if as_json:
         print_json(as_dict(done, folder))
     else:

@@ -6,7 +6,12 @@ string live. A process that crashed and came back is a new process with a new id
 
 from __future__ import annotations
 
-NodeId = int | str
+from typing import Annotated
+
+import msgspec
+
+NODE_ID_LENGTH_MAX = 120  # a host name, a port and an incarnation
+NodeId = int | Annotated[str, msgspec.Meta(max_length=NODE_ID_LENGTH_MAX)]
 FlowId = tuple[NodeId, int]  # (the process that created the flow, its local number)
 MsgId = tuple[NodeId, int]  # (source, sequence number)
 

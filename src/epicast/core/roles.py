@@ -39,6 +39,9 @@ class Membership(Protocol):
     def start(self, contacts: Sequence[NodeId]) -> None:
         """Join through any of the contacts; none of them makes this the first process."""
 
+    def meet(self, contact: NodeId) -> None:
+        """One more process that may be asked to let us in, found after the start."""
+
     def leave(self) -> None:
         """Tell the neighbours; the driver ends the process afterwards."""
 
@@ -52,6 +55,9 @@ class Membership(Protocol):
 
     def widen(self) -> None:
         """The layer above found nobody useful among the neighbours: bring in somebody from farther away."""
+
+    def sign_of_life(self, peer: NodeId) -> None:
+        """Something came from this process: as good as a keep-alive, which may be far behind it in a full queue."""
 
     def on_link_up(self, peer: NodeId) -> None: ...
 
@@ -69,6 +75,9 @@ class Disseminator(Neighbours, Protocol):
 
     def broadcast(self, topic: str, payload: bytes) -> tuple[NodeId, int]:
         """Publish; returns the message's id. The publisher delivers its own message."""
+
+    def next_id(self, topic: str) -> tuple[NodeId, int]:
+        """The id that the next message on this topic will have."""
 
 
 def handler_name(message: type[Message]) -> str:

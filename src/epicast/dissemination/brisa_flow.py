@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from epicast.core.env import Timer
@@ -13,30 +13,64 @@ from epicast.core.window import SeqWindow
 from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
 
 
-class Buffer(deque[tuple[int, Data]]):
-    """The most recent messages with the time of their coming, bounded in number and bytes; the oldest go first."""
+class Buffer(deque[tuple[int, Data, Sequence[bytes] | None]]):
+    """The most recent messages with the time of their coming, bounded in number and bytes; the oldest go first.
 
-    __slots__ = ("_bytes", "_bytes_max")
+    Messages that came together, with consecutive numbers and all else alike, are one entry: the first of them and the
+    payloads of all."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_messages", "_messages_max")
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
-        super().__init__(maxlen=messages_max)
-        self._bytes_max = bytes_max
-        self._bytes = 0
+        super().__init__()
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+        self._messages = self._bytes = 0
 
     def add(self, now_us: int, msg: Data) -> None:
-        if len(self) == self.maxlen:
-            self._bytes -= len(self[0][1].payload)
-        self.append((now_us, msg))
+        self.append((now_us, msg, None))
         self._bytes += len(msg.payload)
-        while self._bytes > self._bytes_max:
-            self._bytes -= len(self.popleft()[1].payload)
+        self._messages += 1
+        if self._messages > self._messages_max or self._bytes > self._bytes_max:
+            self._trim()
+
+    def add_run(self, now_us: int, first: Data, payloads: Sequence[bytes]) -> None:
+        self.append((now_us, first, payloads))
+        self._bytes += sum(map(len, payloads))
+        self._messages += len(payloads)
+        self._trim()
 
     def since(self, us: int) -> list[Data]:
-        return [msg for received_us, msg in self if received_us >= us]
+        return [msg for entry in self if entry[0] >= us for msg in _messages_of(entry)]
 
     def within(self, ranges: Iterable[tuple[NodeId, int, int]]) -> list[Data]:
         wanted = list(ranges)
-        return [m for _, m in self if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)]
+        return [
+            m
+            for entry in self
+            if _may_hold(entry, wanted)
+            for m in _messages_of(entry)
+            if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)
+        ]
+
+    def _trim(self) -> None:
+        while self and (self._messages > self._messages_max or self._bytes > self._bytes_max):
+            _, msg, payloads = self.popleft()
+            self._messages -= 1 if payloads is None else len(payloads)
+            self._bytes -= len(msg.payload) if payloads is None else sum(map(len, payloads))
+
+
+def _messages_of(entry: tuple[int, Data, Sequence[bytes] | None]) -> list[Data]:
+    _, first, payloads = entry
+    if payloads is None:
+        return [first]
+    flow, source, hops, path, flags, topic = first.flow, first.source, first.hops, first.path, first.flags, first.topic
+    return [Data(flow, source, seq, hops, path, flags, topic, each) for seq, each in enumerate(payloads, first.seq)]
+
+
+def _may_hold(entry: tuple[int, Data, Sequence[bytes] | None], wanted: list[tuple[NodeId, int, int]]) -> bool:
+    _, first, payloads = entry
+    last = first.seq + (0 if payloads is None else len(payloads) - 1)
+    return any(s == first.source and a <= last and b >= first.seq for s, a, b in wanted)
 
 
 class Repair:

@@ -63,6 +63,9 @@ class Flood:
         self.env.send_many(self.members.peers(), Gossip(me, seq, 1, topic, payload))
         return me, seq
 
+    def next_id(self, topic: str) -> tuple[NodeId, int]:
+        return self.env.me, self.seq
+
     def on_gossip(self, sender: NodeId, msg: Gossip) -> bool:
         source, seq = msg.source, msg.seq
         window = self._recent

@@ -79,6 +79,17 @@ class HyParView(LinkKeeper):
         self._shuffle.start()
         self._join()
 
+    def meet(self, contact: NodeId) -> None:
+        """Asked at once if we are alone. Otherwise it is probed like every contact, which joins islands that do not
+        know of each other. Contacts come and go: at the cap any of the old ones goes."""
+        if contact == self.env.me or self.left or contact in self.contacts:
+            return
+        if len(self.contacts) >= self.config.lost_size:
+            self.contacts.discard(self.contacts.pick(self.env.rng))
+        self.contacts.add(contact)
+        if not len(self.active) and self.joining is None:
+            self._join()
+
     def leave(self) -> None:
         self.left = True
         self._keep_alive.stop()
@@ -99,6 +110,11 @@ class HyParView(LinkKeeper):
     def rtt_us(self, peer: NodeId) -> int | None:
         pulse = self.pulses.get(peer)
         return pulse.rtt_us if pulse else None
+
+    def sign_of_life(self, peer: NodeId) -> None:
+        pulse = self.pulses.get(peer)
+        if pulse is not None:
+            pulse.heard_us = self.env.now_us()
 
     def widen(self) -> None:
         self._ask_far(Priority.HIGH)

@@ -34,6 +34,9 @@ class Static:
         for peer in contacts:
             self.listener.neighbour_up(peer)
 
+    def meet(self, contact: NodeId) -> None:
+        """The overlay is fixed."""
+
     def leave(self) -> None:
         """Nobody to tell: neighbours are fixed."""
 
@@ -48,6 +51,8 @@ class Static:
 
     def widen(self) -> None:
         """There is nobody else."""
+
+    def sign_of_life(self, peer: NodeId) -> None: ...
 
     def on_link_up(self, peer: NodeId) -> None: ...
 

@@ -1,7 +1,8 @@
-"""The guarantees of runs that are there already: one run folder, or all runs of a sweep."""
+"""The guarantees of runs that are there already: one run folder, all runs of a sweep, or the journals of live nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,10 @@ from epicast.pipeline.journal import Progress
 from epicast.pipeline.layout import Layout
 from epicast.pipeline.results import Judged, judged
 from epicast.trace import info as run_info
+from epicast.trace.merge import find_journals, merge
 from epicast.trace.run import RunFolder
+
+MERGED = "merged"
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,17 @@ class Checked:
     @property
     def broken(self) -> bool:
         return any(each.broken for each in self.judged)
+
+
+def merge_journals(folder: Path, command: Sequence[str]) -> RunFolder | None:
+    """The complete run of the live nodes that wrote journals in the folder, made anew in a folder below it. None if the
+    folder is a run or a sweep, or holds no journals."""
+    if (folder / run_info.NAME).exists() or Layout(folder).runs.is_dir():
+        return None
+    journals = find_journals(folder)
+    if not journals:
+        return None
+    return merge(journals, folder / MERGED, command=command, overwrite=True).require_complete()
 
 
 def check_folder(spark: SparkSession, folder: Path, on_progress: Progress | None = None) -> Checked:
@@ -46,7 +61,10 @@ def check_folder(spark: SparkSession, folder: Path, on_progress: Progress | None
 def _runs_of(layout: Layout) -> list[tuple[str, int]]:
     """The run folders of a sweep. Those that are damaged are among them: their analysis will say so."""
     if not layout.runs.is_dir():
-        raise EpicastError(f"{layout.root} is neither a run folder nor a sweep: give a folder with run.json or runs/")
+        raise EpicastError(
+            f"{layout.root} is neither a run folder nor a sweep, and no live node wrote a journal there:"
+            " give a folder with run.json, runs/ or journals"
+        )
     found = [(entry.name, _rows(entry)) for entry in sorted(layout.runs.iterdir()) if entry.is_dir()]
     if not found:
         raise EpicastError(f"{layout.root} holds no runs: run the sweep first")

@@ -44,6 +44,10 @@ class Node:
         source, seq = self.dissemination.broadcast(topic, payload)
         return source, seq
 
+    def next_id(self, topic: str) -> tuple[NodeId, int]:
+        source, seq = self.dissemination.next_id(topic)
+        return source, seq
+
     def leave(self) -> None:
         """Say goodbye; the driver ends the process once it is out."""
         self.dissemination.leave()

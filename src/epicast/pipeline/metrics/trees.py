@@ -64,7 +64,7 @@ def _rows_sql(picture_us: int) -> str:
         SELECT time_us, overlay, flow, node, peer, value FROM snapshots
         WHERE time_us = {picture_us} AND overlay IN ('active', 'tree')
         UNION ALL
-        SELECT CAST({picture_us} AS BIGINT) AS time_us, 'node' AS overlay, name AS flow, node,
+        SELECT CAST({picture_us} AS BIGINT) AS time_us, 'node' AS overlay, CAST(node AS STRING) AS flow, node,
                CAST({NOBODY} AS BIGINT) AS peer, CAST(-1 AS BIGINT) AS value
         FROM nodes WHERE joined_us <= {picture_us} AND (ended_us IS NULL OR ended_us > {picture_us})
     """

@@ -1,0 +1,257 @@
+"""One connection: bytes in, frames out, and a bounded queue of what waits to be written.
+
+What is sent in one turn of the loop goes out in one write. A connection is *busy* while more waits for it than the high
+mark. Nothing is awaited, and no task belongs to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from epicast.core.errors import WireError
+from epicast.live.ids import Address
+from epicast.wire.frames import FrameReader
+
+if TYPE_CHECKING:
+    from epicast.live.config import Limits
+    from epicast.live.hub import Hub
+
+LINGER_S = 2.0
+"""How long a side that has said all may wait for the other to finish."""
+_WRITE_HIGH_BYTES = 1 << 18
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        "_flushing",
+        "_out",
+        "_out_bytes",
+        "_paused_by",
+        "_reader",
+        "_timer",
+        "_writable",
+        "closing",
+        "dialled",
+        "ended",
+        "hub",
+        "known",
+        "peer",
+        "reason",
+        "received_bytes",
+        "remote",
+        "sent_bytes",
+        "sent_heads",
+        "since_us",
+        "target",
+        "transport",
+        "used_us",
+        "watch",
+    )
+
+    def __init__(self, hub: Hub, *, dialled: bool) -> None:
+        self.hub, self.dialled = hub, dialled
+        self.target: str | Address = ""  # whom we dialled: a process, or whoever listens at an address
+        self.since_us = 0  # when the greeting was over
+        self.peer = ""  # the id of the process at the other end, once it has greeted
+        self.remote = ""  # its address, as the system tells
+        self.transport: Any = None
+        self.closing = False
+        self.ended = False
+        self.reason = ""  # why it ended
+        self.known: Any = None  # what the peer told of streams
+        self.sent_heads: dict[int, tuple[Any, int]] = {}  # what we told it: path and hops, by stream
+        self.sent_bytes = self.received_bytes = 0
+        self.used_us = 0
+        self.watch = Watch()
+        self._reader = FrameReader(hub.limits.handshake_bytes)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._flushing = False
+        self._writable = True
+        self._paused_by: dict[Any, None] = {}  # those that must drain before we read on
+        self._timer: asyncio.TimerHandle | None = None
+
+    # From the loop
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
+        address = transport.get_extra_info("peername")
+        self.remote = str(address[0]) if isinstance(address, tuple) else ""
+        _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)
+        self.hub.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.received_bytes += len(data)
+        try:
+            frames = self._reader.feed(data)
+            if frames:
+                self.hub.received(self, frames)
+        except WireError as error:
+            self.hub.nonsense(self, str(error))
+
+    def eof_received(self) -> bool:
+        self.reason = self.reason or "closed by the peer"
+        self._flush()
+        return False  # the transport closes itself
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closing = self.ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._paused_by.clear()
+        self.reason = self.reason or (_said(error) if error is not None else "closed by the peer")
+        self.hub.lost(self)
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._flush()
+        self.hub.drained(self)
+
+    # Reading
+
+    def greeted(self, peer: str, known: Any, limits: Limits) -> None:
+        self.peer, self.known = peer, known
+        self._reader.limit = limits.frame_bytes
+
+    def wait_for(self, other: Any) -> None:
+        """Read no more until the other has drained: it cannot take what comes from here."""
+        if other is self or self.closing:
+            return
+        if not self._paused_by:
+            self.transport.pause_reading()
+        self._paused_by[other] = None
+
+    def no_longer_wait_for(self, other: Any) -> None:
+        if other in self._paused_by:
+            del self._paused_by[other]
+            if not self._paused_by and not self.closing:
+                self.transport.resume_reading()
+
+    # Writing
+
+    def send(self, frame: bytes) -> None:
+        self._out.append(frame)
+        self._out_bytes += len(frame)
+        if not self._flushing:
+            self._flushing = True
+            self.hub.loop.call_soon(self._flush_soon)
+        if self._out_bytes > self.hub.high_bytes:
+            self._flush()  # whoever sends so much may not let the loop turn
+            if not self._writable:
+                self.hub.busy(self)
+
+    @property
+    def paused(self) -> bool:
+        """Does it wait for others before it reads on?"""
+        return bool(self._paused_by)
+
+    @property
+    def frames_waiting(self) -> int:
+        return len(self._out)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Not with the operating system yet."""
+        waiting: int = self._out_bytes
+        if self.transport is not None and not self.closing:
+            waiting += self.transport.get_write_buffer_size()
+        return waiting
+
+    @property
+    def taken_bytes(self) -> int:
+        """With the operating system by now."""
+        taken: int = self.sent_bytes - self.transport.get_write_buffer_size()
+        return taken
+
+    def _flush_soon(self) -> None:
+        self._flushing = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._writable or not self._out or self.closing:
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        self._out_bytes = 0
+        self.sent_bytes += len(data)
+        self.transport.write(data)
+
+    # Ending
+
+    def finish(self) -> None:
+        """Say goodbye after what was sent; the other side may still finish what it was sending."""
+        if self.closing:
+            return
+        self._writable = True
+        self._flush()
+        self.closing = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._timer = self.hub.loop.call_later(LINGER_S, self.transport.abort)
+        else:
+            self.transport.close()
+
+    def cut(self, reason: str) -> None:
+        """End it now; what waits is lost."""
+        self.reason = self.reason or reason
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.abort()
+        self.closing = True
+
+    def deadline(self, seconds: float, reason: str) -> None:
+        self._timer = self.hub.loop.call_later(seconds, self.cut, reason)
+
+    def no_deadline(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Watch:
+    """How a peer takes what is sent to it, looked at now and then."""
+
+    __slots__ = ("behind_since_us", "stalled_since_us", "taken_bytes")
+
+    def __init__(self) -> None:
+        self.taken_bytes = 0
+        self.stalled_since_us = -1  # since when it has taken nothing while bytes waited for it
+        self.behind_since_us = -1  # since when more than the high mark has waited for it
+
+    def look(self, now_us: int, taken: int, waiting: int, limits: Limits) -> str:
+        """Why it is to be cut; empty if it is not."""
+        if not waiting or taken != self.taken_bytes:
+            self.stalled_since_us = -1
+        elif self.stalled_since_us < 0:
+            self.stalled_since_us = now_us
+        self.taken_bytes = taken
+        if waiting <= limits.peer_queue_high_bytes:
+            self.behind_since_us = -1
+        elif self.behind_since_us < 0:
+            self.behind_since_us = now_us
+        if 0 <= self.stalled_since_us <= now_us - limits.stall_us:
+            return f"slow peer: took nothing for {limits.stall_us / 1e6:g} s"
+        if 0 <= self.behind_since_us <= now_us - limits.slow_us:
+            return f"slow peer: {waiting:,} bytes behind for {limits.slow_us / 1e6:g} s"
+        return ""
+
+
+def _keep_buffers_small(transport: Any, remote: str, size: int) -> None:
+    """What waits in the system's buffers delays keep-alives and hides that a peer is slow. On one machine nothing is
+    gained by megabytes of it; over long distances it is, and there the system decides."""
+    if Address(remote, 0).loopback:
+        link = transport.get_extra_info("socket")
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            with suppress(OSError, AttributeError):
+                link.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _said(error: Exception) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

@@ -1,0 +1,233 @@
+"""Runs a stack on a hub: what the simulator's engine is to simulated nodes, this is to a live one.
+
+The protocols see nothing but the `Env` made here. Time is the monotonic clock; traces and messages carry Unix time,
+which is that clock plus an offset taken once, so that it never jumps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from epicast.core.env import Timer
+from epicast.core.errors import WireError
+from epicast.core.ids import NOBODY
+from epicast.core.message import Event, Message
+from epicast.core.records import Kind
+from epicast.stacks.node import Node as StackNode
+from epicast.stacks.node import handler_table, message_types
+from epicast.stacks.stack import Stack
+from epicast.wire.codec import HEADER_BYTES, Decoder
+from epicast.wire.frames import EVENT_HEAD_BYTES, Run
+from epicast.wire.streams import Head, Shapes
+
+if TYPE_CHECKING:
+    from epicast.live.connection import Connection
+    from epicast.live.hub import Hub
+    from epicast.live.recorder import Recorder
+
+log = logging.getLogger("epicast")
+_SEQ_MAX = (1 << 63) - 1
+
+
+class Application(Protocol):
+    """What the node does with what the stack gives it."""
+
+    @property
+    def takes_runs(self) -> bool:
+        """Or must it see every event by itself?"""
+
+    def deliver(self, event: Any) -> None: ...
+    def deliver_run(self, first: Any, payloads: Sequence[bytes]) -> None: ...
+    def gave_up(self, source: str, lost: int) -> None: ...
+    def authentic(self, event: Any) -> bool: ...
+    def links_changed(self) -> None: ...
+
+
+class LiveEnv:
+    """A live node's window on the world."""
+
+    __slots__ = ("driver", "me", "rng")
+
+    def __init__(self, driver: Driver, me: str, rng: Random) -> None:
+        self.driver, self.me, self.rng = driver, me, rng
+
+    def now_us(self) -> int:
+        return time.monotonic_ns() // 1000
+
+    def send(self, to: Any, msg: Message) -> None:
+        driver = self.driver
+        size = driver.hub.send(to, msg)
+        if driver.recorder is not None:
+            driver.recorder.sent(to, msg, size)
+
+    def send_many(self, to: Sequence[Any], msg: Message) -> None:
+        if to:
+            driver = self.driver
+            size = driver.hub.send_same(to, msg)
+            if driver.recorder is not None:
+                for peer in to:
+                    driver.recorder.sent(peer, msg, size)
+
+    def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> Timer:
+        return self.driver.loop.call_later(delay_us / 1e6, self.driver.fire, fn, args)
+
+    def open(self, peer: Any) -> None:
+        self.driver.hub.open(peer)
+
+    def close(self, peer: Any) -> None:
+        self.driver.hub.close(peer)
+
+    def deliver(self, event: Event, sender: Any) -> None:
+        driver = self.driver
+        if driver.recorder is not None:
+            driver.recorder.delivered(event, sender, sender == self.me)
+        driver.app.deliver(event)
+
+    def record(
+        self,
+        kind: int,
+        peer: Any = NOBODY,
+        source: Any = NOBODY,
+        seq: int = -1,
+        hops: int = 0,
+        topic: str = "",
+        detail: str = "",
+    ) -> None:
+        self.driver.recorded(kind, peer, source, seq, hops, topic, detail)
+
+
+class Driver:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        stack: Stack,
+        me: str,
+        rng: Random,
+        app: Application,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.loop, self.app, self.recorder = loop, app, recorder
+        self.hub: Hub
+        self.env = LiveEnv(self, me, rng)
+        self.node = StackNode(self.env, stack)
+        kinds = message_types(stack)
+        self.decoder, self.shapes = Decoder([*kinds, Head]), Shapes(kinds)
+        parts = self.node.parts()
+        self._handlers: dict[type, tuple[Any, Callable[..., bool | None]]] = {
+            kind: (parts[slot], handle) for kind, (slot, handle) in handler_table(stack).items()
+        }
+        self._take_run: Callable[..., Any] | None = getattr(self.node.dissemination, "take_run", None)
+        self.running = True
+
+    def attach(self, hub: Hub) -> None:
+        self.hub = hub
+        hub.decoder, hub.shapes = self.decoder, self.shapes
+
+    # For the hub
+
+    def now_us(self) -> int:
+        return time.monotonic_ns() // 1000
+
+    def link_up(self, peer: str) -> None:
+        if self.running:
+            self.recorded(Kind.LINK_UP, peer)
+            self.node.on_link_up(peer)
+            self.app.links_changed()
+
+    def link_down(self, peer: str) -> None:
+        if self.running:
+            self.recorded(Kind.LINK_DOWN, peer)
+            self.node.on_link_down(peer)
+            self.app.links_changed()
+
+    def message(self, conn: Connection, body: bytes) -> None:
+        msg = self.decoder.decode(body)
+        if type(msg) is Head:
+            conn.known.learn(msg)
+            return
+        self._handle(conn, msg, HEADER_BYTES + len(body))
+
+    def run(self, conn: Connection, run: Run) -> None:
+        like = conn.known.find(run.stream)
+        if run.seq + len(run.payloads) > _SEQ_MAX:
+            raise WireError("a number that is too large")
+        shape = self.shapes.get(type(like))
+        assert shape is not None
+        if self._take_run is not None and self.recorder is None and self._whole(conn, like, run):
+            return
+        for msg in shape.events(like, run.seq, run.payloads):
+            if not self.app.authentic(msg):
+                self.recorded(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
+                self.hub.counters["bad signatures"] += 1
+                continue
+            self._handle(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
+
+    def _whole(self, conn: Connection, like: Any, run: Run) -> bool:
+        """All of a run at once, if the protocol and the application can."""
+        app = self.app
+        if not self.running or not app.takes_runs:
+            return False
+        shape = self.shapes.get(type(like))
+        assert shape is not None and self._take_run is not None
+        first = shape.with_event(like, run.seq, run.payloads[0])
+        taken = self._take_run(conn.peer, first, run.payloads)
+        if taken is None:
+            return False
+        targets, onward = taken
+        if targets:
+            self.hub.send_run(targets, onward, run)
+        app.deliver_run(first, run.payloads)
+        return True
+
+    def _handle(self, conn: Connection, msg: Message, size: int) -> None:
+        part, handle = self._handlers[type(msg)]
+        if not self.running:
+            return
+        recorder = self.recorder
+        row = recorder.received(conn.peer, msg, size) if recorder is not None else None
+        try:
+            duplicate = handle(part, conn.peer, msg)
+        except Exception:
+            log.exception("%s from %s could not be handled; the connection is cut", type(msg).__name__, conn.peer)
+            self.hub.nonsense(conn, f"{type(msg).__name__} could not be handled")
+            return
+        if duplicate:
+            self.hub.counters["duplicates"] += 1
+            if recorder is not None and row is not None:
+                recorder.was_duplicate(row)
+
+    def dropped(self, peer: str, msg: Message, reason: str) -> None:
+        if self.recorder is not None:
+            self.recorder.dropped(peer, msg, reason)
+
+    def alive(self, peer: str) -> None:
+        if self.running:
+            self.node.membership.sign_of_life(peer)
+
+    # For the Env
+
+    def fire(self, fn: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if self.running:
+            fn(*args)
+
+    def recorded(
+        self,
+        kind: int,
+        peer: Any = NOBODY,
+        source: Any = NOBODY,
+        seq: int = -1,
+        hops: int = 0,
+        topic: str = "",
+        detail: str = "",
+    ) -> None:
+        self.hub.counters[f"record {Kind(kind).name.lower()}"] += 1
+        if self.recorder is not None:
+            self.recorder.record(kind, peer, source, seq, hops, topic, detail)
+        if kind == Kind.GAP:
+            count = detail.split(" ", 1)[0]
+            self.app.gave_up(str(source), int(count) if count.isdigit() else 1)

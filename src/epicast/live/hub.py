@@ -1,0 +1,378 @@
+"""All connections of a node: who is connected, who dials whom, what waits for whom.
+
+A *link* joins us to one process. It is dialled when something is to be sent or when a protocol opens it, and it is
+*held* while a protocol has it open: then the protocol is told when it comes up and when it goes.
+
+    dialling --Welcome--> up --EOF, reset, cut--> gone
+        \\--refused, no answer, another incarnation--> gone
+
+When two processes dial each other at the same moment, the connection dialled by the smaller id stays. No frame is sent
+before the greeting, so none is lost by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from epicast.core.errors import EpicastError, WireError
+from epicast.core.message import Message
+from epicast.live.backoff import Backoff
+from epicast.live.config import Limits
+from epicast.live.congestion import Congestion
+from epicast.live.connection import LINGER_S, Connection
+from epicast.live.door import Door
+from epicast.live.hello import CROSSING, Hello, Refusal, Welcome, decode, encode, objection
+from epicast.live.ids import Address, address_of
+from epicast.live.sending import Link, Sending
+from epicast.wire.codec import HEADER_BYTES
+from epicast.wire.frames import Run
+from epicast.wire.streams import Known
+
+LOOK_EVERY_S = 0.5
+CROSSING_RETRY_S = 0.25
+
+
+class Driver(Protocol):
+    """Who is told what happens on links."""
+
+    def link_up(self, peer: str) -> None: ...
+    def link_down(self, peer: str) -> None: ...
+    def message(self, conn: Connection, body: bytes) -> None: ...
+    def run(self, conn: Connection, run: Run) -> None: ...
+    def dropped(self, peer: str, msg: Message, reason: str) -> None: ...
+    def alive(self, peer: str) -> None: ...
+    def now_us(self) -> int: ...
+
+
+class Hub(Sending):
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, driver: Driver, greeting: Hello, door: Door, limits: Limits, rng: Any
+    ) -> None:
+        self.loop, self.driver, self.greeting, self.door, self.limits = loop, driver, greeting, door, limits
+        self.me = greeting.node
+        self.high_bytes = limits.peer_queue_high_bytes
+        super().__init__()
+        self.current: Connection | None = None  # whose frames are being handled
+        self.backoff = Backoff(limits.backoff_us, limits.backoff_max_us, rng)
+        self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
+        self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._probes: dict[Address, list[Callable[[str | None], None]]] = {}  # who wants to know who is there
+        self._watch = loop.call_later(LOOK_EVERY_S, self._look)
+        self.closed = False
+
+    # Held links
+
+    def open(self, peer: str) -> None:
+        link = self.links.get(peer) or self.reach(peer)
+        if link is None:
+            self.loop.call_soon(self._tell_down, peer)
+            return
+        if not link.held:
+            link.held = True
+            if link.conn is not None:
+                self.loop.call_soon(self._tell_up, link)
+
+    def close(self, peer: str) -> None:
+        link = self.links.pop(peer, None)
+        if link is None:
+            return
+        link.held = False
+        if link.conn is not None:
+            link.conn.finish()
+        for msg in link.waiting:
+            self._drop(peer, msg, "closed")
+
+    # Dialling
+
+    def dropped(self, peer: str, msg: Message, reason: str) -> None:
+        self.driver.dropped(peer, msg, reason)
+
+    def reach(self, peer: str) -> Link | None:
+        address = address_of(peer)
+        if address is None or peer == self.me or self.closed:
+            return None
+        if self.backoff.wait_us(address, self.driver.now_us()) or len(self.links) >= self.limits.connections:
+            return None
+        link = self.links[peer] = Link(peer)
+        self._start(self._dial(address, peer))
+        link.dialling = True
+        return link
+
+    def probe(self, address: Address, tell: Callable[[str | None], None]) -> None:
+        """Find out which process listens at an address; None: nobody that we can talk to."""
+        waiting = self._probes.setdefault(address, [])
+        waiting.append(tell)
+        if len(waiting) == 1:
+            self._start(self._dial(address, address))
+
+    async def _dial(self, address: Address, target: str | Address) -> None:
+        conn = Connection(self, dialled=True)
+        conn.target = target
+        try:
+            async with asyncio.timeout(self.limits.handshake_us / 1e6):
+                await self.door.connect(self.loop, conn, address)
+        except (OSError, TimeoutError, EpicastError) as error:
+            self.backoff.failed(address, self.driver.now_us())
+            self._unreachable(target, _why(error))
+
+    def _unreachable(self, target: str | Address, why: str) -> None:
+        self.counters["dials failed"] += 1
+        if isinstance(target, Address):
+            self._tell_probe(target, None)
+            return
+        link = self.links.get(target)
+        if link is not None and link.conn is None:
+            self._give_up(link, f"unreachable: {why}")
+
+    def _give_up(self, link: Link, reason: str) -> None:
+        del self.links[link.peer]
+        for msg in link.waiting:
+            self._drop(link.peer, msg, reason)
+        if link.held:
+            self.loop.call_soon(self._tell_down, link.peer)
+
+    def _tell_probe(self, address: Address, node: str | None) -> None:
+        for tell in self._probes.pop(address, ()):
+            tell(node)
+
+    def _start(self, work: Any) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Connections: from the loop
+
+    def connected(self, conn: Connection) -> None:
+        self._open[conn] = None
+        if self.closed or not (conn.dialled or self.door.admit(conn, len(self.links))):
+            self.counters["connections refused"] += not self.closed
+            conn.cut("refused")
+            return
+        conn.deadline(self.limits.handshake_us / 1e6, "no greeting in time")
+        if not conn.dialled and self.door.secure and not self.door.secured(conn):
+            conn.transport.pause_reading()
+            self._start(self.door.secure_accepted(self.loop, conn))
+        elif conn.dialled:
+            self._greet(conn, self.greeting)
+
+    def received(self, conn: Connection, frames: list[bytes | Run]) -> None:
+        self.current = conn
+        try:
+            for each in frames:
+                if conn.closing and conn.reason:
+                    return
+                if not conn.peer:
+                    self._on_greeting(conn, each)
+                elif type(each) is Run:
+                    self.driver.run(conn, each)
+                else:
+                    self.driver.message(conn, each)  # type: ignore[arg-type]
+        finally:
+            self.current = None
+        conn.used_us = self.driver.now_us()
+        if conn.peer:
+            self.driver.alive(conn.peer)
+
+    def nonsense(self, conn: Connection, what: str) -> None:
+        self.counters["nonsense"] += 1
+        conn.cut(f"nonsense: {what}")
+
+    def lost(self, conn: Connection) -> None:
+        self._open.pop(conn, None)
+        self.door.left(conn)
+        self.congestion.release(conn)
+        if conn.frames_waiting:
+            self.counters[f"dropped: {conn.reason}"] += conn.frames_waiting
+        if not conn.peer:
+            self.counters["handshakes failed"] += 1
+            if conn.dialled:
+                self._handshake_failed(conn)
+            return
+        self.counters[f"ended: {conn.reason}"] += 1
+        link = self.links.get(conn.peer)
+        if link is not None and link.conn is conn:
+            del self.links[conn.peer]
+            if link.held:
+                self._tell_down(conn.peer)
+
+    def _handshake_failed(self, conn: Connection) -> None:
+        target = conn.target
+        address = target if isinstance(target, Address) else address_of(target)
+        if conn.reason == CROSSING and isinstance(target, str):
+            self.loop.call_later(CROSSING_RETRY_S, self._dial_again, target)
+            return
+        if address is not None and conn.reason != CROSSING:
+            self.backoff.failed(address, self.driver.now_us())
+        self._unreachable(target, conn.reason)
+
+    def _dial_again(self, peer: str) -> None:
+        """The other connection should have come by now."""
+        link = self.links.get(peer)
+        address = address_of(peer)
+        if link is not None and link.conn is None and address is not None:
+            self._start(self._dial(address, peer))
+
+    # Greetings
+
+    def _greet(self, conn: Connection, what: Hello | Welcome | Refusal) -> None:
+        body = encode(what)
+        conn.send(len(body).to_bytes(HEADER_BYTES, "big") + body)
+
+    def _on_greeting(self, conn: Connection, body: bytes | Run) -> None:
+        if isinstance(body, Run):
+            raise WireError("an event before the greeting")
+        said = decode(body)
+        if conn.dialled and isinstance(said, Welcome):
+            self._on_welcome(conn, said)
+        elif conn.dialled and isinstance(said, Refusal):
+            conn.reason = said.reason or "refused"
+            if isinstance(conn.target, Address) and said.reason == CROSSING and address_of(said.node):
+                self._tell_probe(conn.target, said.node)
+            conn.cut(conn.reason)
+        elif not conn.dialled and isinstance(said, Hello):
+            self._on_hello(conn, said)
+        else:
+            raise WireError("a greeting out of turn")
+
+    def _on_hello(self, conn: Connection, hello: Hello) -> None:
+        reason = objection(hello, self.greeting.cluster, self.greeting.stack) or self.door.objection(conn, hello.node)
+        if not reason and address_of(hello.node) is None:
+            reason = "a bad id"
+        if not reason and hello.node == self.me:
+            reason = "yourself"
+        reason = reason or self._crossing(hello.node)
+        if reason:
+            if reason != CROSSING:
+                self.counters[f"refused: {reason}"] += 1
+            self._greet(conn, Refusal(reason[:255], self.me))
+            conn.reason = reason
+            conn.finish()
+            return
+        self._greet(conn, Welcome(self.me))
+        self._established(conn, hello.node)
+
+    def _crossing(self, peer: str) -> str:
+        """There is a connection to this process, or ours is on its way: which of them stays?"""
+        link = self.links.get(peer)
+        if link is None:
+            return ""
+        if link.conn is None:
+            return CROSSING if link.dialling and self.me < peer else ""
+        young = self.driver.now_us() - link.conn.since_us < self.limits.handshake_us
+        if young and not link.conn.closing:
+            return CROSSING
+        link.conn.cut("replaced by a newer connection")  # the peer has lost it, and we have not noticed
+        return ""
+
+    def _on_welcome(self, conn: Connection, welcome: Welcome) -> None:
+        target = conn.target
+        address = target if isinstance(target, Address) else address_of(target)
+        objection = self.door.objection(conn, welcome.node)
+        if objection or address_of(welcome.node) is None:
+            conn.cut(objection or "a bad id")
+            return
+        assert address is not None
+        self.backoff.reached(address)
+        if isinstance(target, str) and welcome.node != target:
+            conn.cut("gone: another process is there now")
+            return
+        existing = self.links.get(welcome.node)
+        if existing is not None and existing.conn is not None:
+            conn.cut(CROSSING)
+        elif isinstance(target, str) and existing is None:
+            conn.finish()  # nobody wants it any more
+        else:
+            self._established(conn, welcome.node)
+        if isinstance(target, Address):
+            self._tell_probe(target, welcome.node)
+
+    def _established(self, conn: Connection, peer: str) -> None:
+        conn.no_deadline()
+        self.door.passed(conn)
+        conn.greeted(peer, Known(self.decoder, self.shapes), self.limits)
+        conn.since_us = conn.used_us = self.driver.now_us()
+        link = self.links.get(peer)
+        if link is None:
+            link = self.links[peer] = Link(peer)
+        link.conn, link.dialling = conn, False
+        waiting, link.waiting = link.waiting, []
+        for msg in waiting:
+            self._transmit(conn, msg)
+        if link.held:
+            self.loop.call_soon(self._tell_up, link)
+
+    def _tell_up(self, link: Link) -> None:
+        if link.held and link.conn is not None and self.links.get(link.peer) is link:
+            self.driver.link_up(link.peer)
+
+    def _tell_down(self, peer: str) -> None:
+        if not self.closed:
+            self.driver.link_down(peer)
+
+    # Peers that cannot keep up
+
+    def busy(self, conn: Connection) -> None:
+        self.congestion.busy(conn, self.current)
+
+    def drained(self, conn: Connection) -> None:
+        self.congestion.drained(conn)
+
+    def connections(self) -> list[Connection]:
+        return [link.conn for link in self.links.values() if link.conn is not None]
+
+    def _cut_slow(self, conn: Connection, reason: str) -> None:
+        self.counters["slow peers cut"] += 1
+        conn.cut(reason)
+
+    def _look(self) -> None:
+        now_us = self.driver.now_us()
+        for link in list(self.links.values()):
+            conn = link.conn
+            if conn is None or conn.closing:
+                continue
+            if conn.paused:
+                self.driver.alive(link.peer)  # we do not listen to it just now
+            waiting = conn.waiting_bytes
+            reason = conn.watch.look(now_us, conn.taken_bytes, waiting, self.limits) if waiting else ""
+            if reason:
+                self._cut_slow(conn, reason)
+            elif not link.held and not waiting and conn.used_us < now_us - self.limits.idle_us:
+                del self.links[link.peer]
+                conn.reason = "idle"
+                conn.finish()
+        if not self.closed:
+            self._watch = self.loop.call_later(LOOK_EVERY_S, self._look)
+
+    # The end
+
+    async def shut(self) -> None:
+        """After all that was sent."""
+        self.closed = True
+        self._watch.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        for conn in self._open:
+            conn.finish()
+        self.door.shut()
+        self.congestion.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        deadline = self.loop.time() + LINGER_S
+        while self._open and self.loop.time() < deadline:
+            await asyncio.sleep(0.002)
+        for conn in list(self._open):
+            conn.cut("leaving")
+        while self._open:
+            await asyncio.sleep(0)
+
+
+def _why(error: BaseException) -> str:
+    import os
+
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

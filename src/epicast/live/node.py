@@ -1,0 +1,361 @@
+"""A live node: joins a cluster, publishes, subscribes.
+
+async with epicast.Node(listen="127.0.0.1:0", seeds=["127.0.0.1:7946"]) as node:
+    await node.ready()
+    async with node.subscribe("prices/*") as messages:
+        await node.publish("prices/eur", b"1.08")
+        async for message in messages:
+            ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from epicast.core.errors import EpicastError
+from epicast.live import envelope
+from epicast.live.config import Limits, Policy
+from epicast.live.connection import Connection
+from epicast.live.door import Door
+from epicast.live.driver import Driver
+from epicast.live.hello import MAGIC, VERSION, Hello
+from epicast.live.hub import Hub
+from epicast.live.ids import Address, make_id, new_incarnation, parse_address
+from epicast.live.joining import Discovery, Joining
+from epicast.live.messages import QueueFull, Receipt
+from epicast.live.seeds import Seeds
+from epicast.live.sending import Tally
+from epicast.live.subscription import Subscription
+from epicast.live.switchboard import Switchboard
+from epicast.live.topics import require_topic
+from epicast.stacks import stack as stacks
+from epicast.stacks.stack import Stack
+
+if TYPE_CHECKING:
+    from epicast.live.recorder import Recorder
+    from epicast.live.tls import Tls
+
+NAME_LENGTH_MAX = 100
+
+
+class Node:
+    """One process of a cluster. It runs from `start` to `stop`, or within `async with`."""
+
+    def __init__(
+        self,
+        *,
+        listen: str = "127.0.0.1:0",
+        seeds: Sequence[str] = (),
+        stack: str | Stack = "brisa",
+        cluster: str = "epicast",
+        advertise: str | None = None,
+        tls: Tls | None = None,
+        sign: bool = False,
+        insecure: bool = False,
+        discovery: Sequence[Discovery] = (),
+        limits: Limits | Mapping[str, Any] | None = None,
+        trace: str | Path | None = None,
+        trace_level: str = "full",
+        area: str = "",
+    ) -> None:
+        """`listen`: port 0 lets the system choose. `advertise`: the address under which others reach us, if it is not
+        the one that we listen at. `sign`: publish signed messages and accept no others (needs `tls`). `insecure`:
+        without TLS, listen beyond this machine all the same. `trace`: a folder for what happens."""
+        self._listen = parse_address(listen)
+        self._advertise = parse_address(advertise) if advertise else None
+        self._seeds = Seeds(seeds)
+        self._stack = tuned(stacks.load(stack) if isinstance(stack, str) else stack)
+        if not cluster or len(cluster) > NAME_LENGTH_MAX:
+            raise EpicastError(f"cluster: expected a name of 1 to {NAME_LENGTH_MAX} characters, got {cluster!r}")
+        self.cluster = cluster
+        self._tls, self._sign = tls, sign
+        if tls is None and not self._listen.loopback and not insecure:
+            raise EpicastError(
+                f"{self._listen} can be reached by others and there is no TLS: make keys with `epicast keys`, "
+                "listen at 127.0.0.1, or say insecure"
+            )
+        if sign and tls is None:
+            raise EpicastError("signed messages need the keys of this node: give tls")
+        self._discovery = tuple(discovery)
+        self.limits = limits if isinstance(limits, Limits) else Limits.load(dict(limits or {}), "limits")
+        self._trace, self._trace_level, self._area = trace, trace_level, area
+        self.address = ""  # where we listen
+        self.id = ""
+        self._running = False
+        self._groups = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # Beginning and end
+
+    async def __aenter__(self) -> Node:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        door = Door(self.limits, self.cluster, self._tls)
+        listening = await door.listen(loop, self._accepted, self._listen)
+        address = self._advertise or Address(listening.host, listening.port)
+        if self._advertise is not None and not self._advertise.port:
+            address = Address(self._advertise.host, listening.port)
+        chance = secrets.SystemRandom()
+        self.address, self.id = str(address), make_id(address, new_incarnation(chance.randrange))
+        self.started_us = self.unix_us()
+        rng = Random(chance.getrandbits(64))
+        self._recorder = self._make_recorder()
+        self._driver = Driver(loop, self._stack, self.id, rng, self, self._recorder)
+        greeting = Hello(MAGIC, VERSION, self.cluster, _protocols(self._stack), self.id)
+        self._hub = Hub(loop, self._driver, greeting, door, self.limits, rng)
+        self._driver.attach(self._hub)
+        self._board = Switchboard(
+            self.limits, self._hub.counters, self.unix_us, self._hub.congestion.hold, self._hub.congestion.let_go
+        )
+        self._guard = self._make_guard()
+        self._linked = asyncio.Event()
+        self._stack_node = self._driver.node
+        self._stack_node.start(())
+        self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
+        if self._recorder is not None:
+            self._recorder.take_pictures(loop, self._stack_node)
+        self._running = True
+        for each in self._discovery:
+            await each.start(address, self.cluster, self._joining.found)
+        if self._seeds or self._discovery:
+            self._tasks.append(loop.create_task(self._joining.run()))
+
+    async def stop(self) -> None:
+        """Leave in good order: neighbours are told, and what was published goes out first."""
+        if not self._running:
+            return
+        self._running = False
+        for task in self._tasks:
+            task.cancel()
+        for each in self._discovery:
+            each.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._stack_node.leave()
+        self._driver.running = False
+        self._board.close()
+        await self._hub.shut()
+        if self._recorder is not None:
+            self._recorder.end(dict(self._hub.counters))
+
+    def _accepted(self) -> Connection:
+        return Connection(self._hub, dialled=False)
+
+    def _make_recorder(self) -> Recorder | None:
+        if self._trace is None:
+            return None
+        from epicast.live.recorder import Recorder
+
+        return Recorder.create(
+            Path(self._trace),
+            self.id,
+            self._stack,
+            self._trace_level,
+            self.unix_us,
+            area=self._area,
+            cluster=self.cluster,
+        )
+
+    def _make_guard(self) -> Any:
+        if not self._sign:
+            return None
+        from epicast.live.guard import Guard
+
+        assert self._tls is not None
+        return Guard(self._tls, self.cluster)
+
+    # For the application
+
+    async def ready(self, timeout: float | None = 30.0) -> None:
+        """Joined: what we publish from now on reaches others. At once for a node without seeds: it is the first."""
+        if not self._seeds and not self._discovery:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                while not self.neighbours:
+                    self._linked.clear()
+                    await self._linked.wait()
+        except TimeoutError:
+            raise EpicastError(
+                f"nobody let us in within {timeout:g} s: is a seed running and of the same cluster?"
+            ) from None
+
+    @property
+    def neighbours(self) -> list[str]:
+        """The processes that we exchange messages with, over connections that are up."""
+        links = self._hub.links
+        peers = [str(peer) for peer in self._stack_node.membership.peers()]
+        return [peer for peer in peers if (link := links.get(peer)) is not None and link.conn is not None]
+
+    def subscribe(
+        self,
+        pattern: str = "**",
+        *,
+        policy: Policy = "drop-oldest",
+        messages_max: int | None = None,
+        bytes_max: int | None = None,
+    ) -> Subscription:
+        """Use it with `async with`: messages are queued from then on. `policy` says what happens when the application
+        does not keep up: "block" stops reading from the network, "drop-oldest" and "drop-newest" lose messages and put
+        a `Gap` in their place, "disconnect" ends the subscription with an error."""
+        self._require_running()
+        if policy not in ("block", "drop-oldest", "drop-newest", "disconnect"):
+            raise EpicastError(f"policy: expected block, drop-oldest, drop-newest or disconnect, got {policy!r}")
+        return self._board.subscribe(pattern, policy, messages_max, bytes_max)
+
+    async def publish(
+        self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None, wait: bool = True
+    ) -> Receipt:
+        """`wait`: while a neighbour cannot take more; otherwise that raises `QueueFull`."""
+        if self._hub.congestion:
+            if not wait:
+                raise QueueFull("a neighbour cannot take more now: wait, or publish less")
+            await self._hub.congestion.room()
+        if len(payload) <= self.limits.fragment_bytes:
+            return self._publish(topic, payload, headers)
+        return await self._publish_in_pieces(topic, payload, headers, wait=wait)
+
+    def publish_now(self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> Receipt:
+        """Without waiting, from code that is not a coroutine. `QueueFull` if a neighbour cannot take more."""
+        self._require_running()
+        if self._hub.congestion:
+            raise QueueFull("a neighbour cannot take more now: wait, or publish less")
+        if len(payload) > self.limits.fragment_bytes:
+            raise EpicastError(f"publish_now takes up to {self.limits.fragment_bytes:,} bytes: use publish")
+        return self._publish(topic, payload, headers)
+
+    def _publish(self, topic: str, payload: bytes, headers: Mapping[str, str] | None) -> Receipt:
+        self._require_running()
+        require_topic(topic)
+        if type(payload) is not bytes:
+            raise EpicastError(f"a payload is bytes, got {type(payload).__name__}")
+        if headers or self._guard is not None:
+            packed = envelope.pack(self.unix_us(), payload, self._packed(headers))
+            if self._guard is not None:
+                return self._broadcast_signed(topic, packed)
+        else:
+            packed = envelope.pack_plain(self.unix_us(), payload)
+        return self._broadcast(topic, packed)
+
+    async def _publish_in_pieces(
+        self, topic: str, payload: bytes, headers: Mapping[str, str] | None, *, wait: bool
+    ) -> Receipt:
+        require_topic(topic)
+        limits = self.limits
+        if len(payload) > limits.message_bytes:
+            raise EpicastError(
+                f"a payload of {len(payload):,} bytes; the limit is {limits.message_bytes:,} (message_bytes)"
+            )
+        packed_headers = self._packed(headers)
+        size = limits.fragment_bytes
+        count = -(-len(payload) // size)
+        self._groups += 1
+        group, first = self._groups, None
+        for index in range(count):
+            if self._hub.congestion and wait:
+                await self._hub.congestion.room()
+            self._require_running()
+            piece = payload[index * size : (index + 1) * size]
+            fragment = envelope.Fragment(group, index, count)
+            packed = envelope.pack(self.unix_us(), piece, packed_headers if index == 0 else b"", fragment)
+            receipt = self._broadcast(topic, packed) if self._guard is None else self._broadcast_signed(topic, packed)
+            first = first or receipt
+        assert first is not None
+        return Receipt(first.id, first.neighbours, first.waiting, first.dropped, count)
+
+    def _packed(self, headers: Mapping[str, str] | None) -> bytes:
+        if headers and not all(isinstance(part, str) for pair in headers.items() for part in pair):
+            raise EpicastError("headers are texts by their names, like {'unit': 'usd'}")
+        packed = envelope.pack_headers(dict(headers) if headers else None)
+        if len(packed) > self.limits.header_bytes:
+            raise EpicastError(
+                f"headers of {len(packed):,} bytes; the limit is {self.limits.header_bytes:,} (header_bytes)"
+            )
+        return packed
+
+    def _broadcast(self, topic: str, packed: bytes) -> Receipt:
+        hub = self._hub
+        tally = hub.tally = Tally()
+        try:
+            source, seq = self._stack_node.publish(topic, packed)
+        finally:
+            hub.tally = None
+        return Receipt((str(source), seq), tally.sent, tally.waiting, tuple(tally.dropped))
+
+    def _broadcast_signed(self, topic: str, packed: bytes) -> Receipt:
+        source, seq = self._stack_node.next_id(topic)
+        return self._broadcast(topic, self._guard.sign(topic, str(source), seq, packed))
+
+    def _require_running(self) -> None:
+        if not self._running:
+            raise EpicastError("the node is not running: use it within `async with`, or call start first")
+
+    # What the stack tells
+
+    def deliver(self, event: Any) -> None:
+        if self._guard is None or self._guard.fresh(event, self.unix_us()):
+            self._board.deliver(event)
+        else:
+            self._hub.counters["replays"] += 1
+
+    @property
+    def takes_runs(self) -> bool:
+        return self._guard is None
+
+    def deliver_run(self, first: Any, payloads: Sequence[bytes]) -> None:
+        self._board.deliver_run(first, payloads)
+
+    def gave_up(self, source: str, lost: int) -> None:
+        self._board.gap(source, lost, "no neighbour has them any more")
+
+    def authentic(self, event: Any) -> bool:
+        return self._guard is None or self._guard.authentic(event)
+
+    def links_changed(self) -> None:
+        if not self._linked.is_set():
+            self._linked.set()
+        if not self._stack_node.membership.peers():
+            self._joining.look_again()
+
+    def _alone(self) -> bool:
+        return not self._stack_node.membership.peers()
+
+    # Time
+
+    def unix_us(self) -> int:
+        return time.monotonic_ns() // 1000 + _OFFSET_US
+
+
+_OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
+"""Taken once: a wall clock that is set meanwhile moves nothing here."""
+
+
+_TUNED = {"brisa": {"buffer_messages": 65_536, "recover_max": 4096}}
+"""The documents' streams have five messages a second; live ones may have a thousand times as many, and what is to be
+recovered after a failure must still be there when the failure is noticed. The cap in bytes stays."""
+
+
+def tuned(stack: Stack) -> Stack:
+    """With room for fast streams, unless the user has said otherwise."""
+    source = dict(stack.source)
+    role = dict(source.get("dissemination", {}))
+    source["dissemination"] = {**_TUNED.get(stack.dissemination.protocol, {}), **role}
+    return stacks.from_table(source)
+
+
+def _protocols(stack: Stack) -> str:
+    return f"{stack.membership.protocol}+{stack.dissemination.protocol}"

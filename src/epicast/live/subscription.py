@@ -1,0 +1,182 @@
+"""The queue of one subscriber: bounded, and never silent about what it lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from epicast.live.config import Policy
+from epicast.live.messages import Gap, Message, SlowSubscriber
+
+if TYPE_CHECKING:
+    from epicast.live.switchboard import Switchboard
+
+Item = Message | Gap
+
+
+class Subscription:
+    """`async with node.subscribe("prices/*") as messages: async for message in messages: ...`
+
+    Items are messages, and a `Gap` wherever messages were lost. `lost` counts them all.
+    """
+
+    def __init__(self, board: Switchboard, pattern: str, policy: Policy, messages_max: int, bytes_max: int) -> None:
+        self.pattern, self.policy = pattern, policy
+        self.lost = 0
+        self.delivered = 0  # taken by the application
+        self._board = board
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+        self._queue: deque[Item] = deque()
+        self._bytes = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._open = False
+        self._failure: Exception | None = None
+        self._gap = 0  # lost since the last item that was queued: told before the next
+        self._blocks = False
+
+    # For the application
+
+    async def __aenter__(self) -> Subscription:
+        self._open = True
+        self._board.add(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._board.remove(self)
+            self._unblock()
+            self._wake()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Item:
+        if not self._queue:
+            await self._something()
+        item = self._queue.popleft()
+        self._taken(item)
+        return item
+
+    async def batches(self, most: int = 1024) -> AsyncIterator[list[Item]]:
+        """All that waits, at once: for applications that handle many messages a second."""
+        while True:
+            try:
+                if not self._queue:
+                    await self._something()
+            except StopAsyncIteration:
+                return
+            queue = self._queue
+            if len(queue) <= most:
+                items = list(queue)
+                queue.clear()
+                self._bytes = 0
+                self.delivered += len(items)
+            else:
+                items = [queue.popleft() for _ in range(most)]
+                for item in items:
+                    self._taken(item)
+            if self._blocks:
+                self._unblock_if_drained()
+            yield items
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    async def _something(self) -> None:
+        while not self._queue:
+            if self._gap:
+                self._queue.append(Gap(self._gap, self.policy))
+                self._gap = 0
+            elif not self._open:
+                raise self._failure or StopAsyncIteration
+            else:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+
+    def _taken(self, item: Item) -> None:
+        self.delivered += 1
+        if type(item) is Message:
+            self._bytes -= len(item.payload)
+        if self._blocks:
+            self._unblock_if_drained()
+
+    # From the node
+
+    def offer(self, item: Item) -> None:
+        size = len(item.payload) if type(item) is Message else 0
+        full = len(self._queue) >= self._messages_max or self._bytes + size > self._bytes_max
+        if full and not self._make_room(size):
+            return
+        if self._gap:
+            self._queue.append(Gap(self._gap, self.policy))
+            self._gap = 0
+        self._queue.append(item)
+        self._bytes += size
+        if self._waiter is not None:
+            self._wake()
+
+    def offer_many(self, items: list[Message], size: int) -> None:
+        if len(self._queue) + len(items) > self._messages_max or self._bytes + size > self._bytes_max or self._gap:
+            for item in items:
+                self.offer(item)
+            return
+        self._queue.extend(items)
+        self._bytes += size
+        if self._waiter is not None:
+            self._wake()
+
+    def _make_room(self, size: int) -> bool:
+        """The queue is full. May the item come in?"""
+        if self.policy == "block":
+            if not self._blocks:
+                self._blocks = True
+                self._board.block(self)
+            return True  # what is on its way already must go somewhere: a turn of the loop's worth
+        if self.policy == "drop-newest":
+            self._lose(1)
+            return False
+        if self.policy == "disconnect":
+            self._lose(1)
+            self._failure = SlowSubscriber(f"subscription {self.pattern!r} fell behind by {len(self._queue)} messages")
+            self.close()
+            return False
+        while self._queue and (len(self._queue) >= self._messages_max or self._bytes + size > self._bytes_max):
+            oldest = self._queue.popleft()
+            if type(oldest) is Message:
+                self._bytes -= len(oldest.payload)
+                self._lose(1)
+            elif isinstance(oldest, Gap):
+                self._gap += oldest.lost
+        if self._gap:  # it belongs to the front, where they were lost
+            self._queue.appendleft(Gap(self._gap, self.policy))
+            self._gap = 0
+        return True
+
+    def _lose(self, count: int) -> None:
+        self.lost += count
+        self._gap += count
+        self._board.count_lost(count)
+
+    def _unblock_if_drained(self) -> None:
+        if len(self._queue) <= self._messages_max // 2 and self._bytes <= self._bytes_max // 2:
+            self._unblock()
+
+    def _unblock(self) -> None:
+        if self._blocks:
+            self._blocks = False
+            self._board.unblock(self)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,56 @@
+"""Topics are texts with levels, like `prices/eur`; a pattern may have `*` for one level and `**` for any number."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from epicast.core.errors import EpicastError
+from epicast.core.message import TOPIC_LENGTH_MAX
+
+ONE, ANY = "*", "**"
+
+
+def require_topic(topic: str) -> None:
+    """One that can be published on."""
+    _require_text(topic)
+    if "*" in topic:
+        raise EpicastError(f"topic {topic!r}: * is for subscriptions; publish on one topic")
+
+
+def _require_text(topic: str) -> None:
+    if not isinstance(topic, str) or not topic or len(topic) > TOPIC_LENGTH_MAX:
+        raise EpicastError(f"a topic is a text of 1 to {TOPIC_LENGTH_MAX} characters, got {topic!r}"[:200])
+    if any(not level for level in topic.split("/")):
+        raise EpicastError(f"topic {topic!r} has an empty level: no / at its ends, none twice")
+
+
+@lru_cache(maxsize=4096)
+def compiled(pattern: str) -> tuple[str, ...]:
+    """Its levels; raises if it is none."""
+    _require_text(pattern)
+    levels = tuple(pattern.split("/"))
+    for level in levels:
+        if "*" in level and level not in (ONE, ANY):
+            raise EpicastError(f"pattern {pattern!r}: * and ** stand for whole levels")
+    return levels
+
+
+def matches(pattern: str, topic: str) -> bool:
+    """Goes back to the last ** only, so it takes no longer than levels times levels, whatever the pattern."""
+    wanted, given = compiled(pattern), topic.split("/")
+    at = here = 0
+    any_at, any_to = -1, 0  # the last **, and where what it stands for ends
+    while here < len(given):
+        want = wanted[at] if at < len(wanted) else None
+        if want == ANY:
+            any_at, any_to = at, here
+            at += 1
+        elif want in (ONE, given[here]):
+            at += 1
+            here += 1
+        elif any_at >= 0:
+            any_to += 1
+            at, here = any_at + 1, any_to
+        else:
+            return False
+    return all(level == ANY for level in wanted[at:])

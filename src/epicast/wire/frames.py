@@ -1,0 +1,137 @@
+"""The stream of bytes between two processes, cut into frames.
+
+    length (4) | msgpack array ...                                  a message
+    length (4) | 0xC1 | stream (8) | number (8) | payload ...       an event of a known stream
+
+Events of one stream differ in number and payload only, so all else is told once for each link (`wire/streams.py`). Both
+hold all along a tree, so a process can hand on what it received as it is, many events at a time. 0xC1 begins no msgpack
+value.
+
+Nothing is believed before it is checked: a length above the limit ends the stream before anything is stored.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from epicast.core.errors import WireError
+from epicast.wire.codec import HEADER_BYTES
+
+EVENT = 0xC1
+_HEAD = Struct(">IBQQ")  # length, 0xC1, stream, number
+EVENT_HEAD_BYTES = _HEAD.size
+_EVENT_BODY_MIN = EVENT_HEAD_BYTES - HEADER_BYTES
+
+pack_event_head = _HEAD.pack
+
+
+def event_frame(stream: int, seq: int, payload: bytes) -> bytes:
+    return _HEAD.pack(_EVENT_BODY_MIN + len(payload), EVENT, stream, seq) + payload
+
+
+class Run:
+    """Events of one stream with consecutive numbers that came together, and their frames as they came."""
+
+    __slots__ = ("payloads", "raw", "seq", "stream")
+
+    def __init__(self, stream: int, seq: int, payloads: list[bytes], raw: bytes) -> None:
+        self.stream, self.seq, self.payloads, self.raw = stream, seq, payloads, raw
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and (self.stream, self.seq, self.payloads, self.raw) == (
+            other.stream,
+            other.seq,
+            other.payloads,
+            other.raw,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.stream, self.seq, len(self.payloads)))
+
+    def __repr__(self) -> str:
+        return f"Run(stream={self.stream}, seq={self.seq}, {len(self.payloads)} events)"
+
+
+class FrameReader:
+    """Takes bytes as they come, gives whole frames: bodies of messages, and runs of events."""
+
+    __slots__ = ("_buffer", "_wanted", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit  # of a body
+        self._buffer = bytearray()  # of a frame that is not whole yet
+        self._wanted = 0  # how many bytes must be there before it is worth looking again
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes | Run]:
+        frames: list[bytes | Run] = []
+        at = self._complete(data, frames) if self._buffer else 0
+        if at < len(data):
+            self._take_all(data, at, frames)
+        return frames
+
+    def _complete(self, data: bytes, frames: list[bytes | Run]) -> int:
+        """Only the frame that was begun before is put together: copying all that came would cost more than it. Returns
+        where the next one begins."""
+        at = 0
+        while len(self._buffer) < self._wanted:
+            missing = self._wanted - len(self._buffer)
+            self._buffer += data[at : at + missing]
+            at = min(len(data), at + missing)
+            if len(self._buffer) < self._wanted:
+                return at
+            self._wanted = HEADER_BYTES + self._length(self._buffer, 0)
+        whole = bytes(self._buffer)
+        self._buffer.clear()
+        self._take_all(whole, 0, frames)
+        return at
+
+    def _take_all(self, data: bytes, at: int, frames: list[bytes | Run]) -> None:
+        end = len(data)
+        while end - at >= HEADER_BYTES:
+            body = at + HEADER_BYTES
+            following = body + self._length(data, at)
+            if following > end:
+                break
+            if data[body] == EVENT:
+                at = self._take_run(data, at, end, frames)
+            else:
+                at = following
+                frames.append(data[body:at])
+        if at < end:
+            self._buffer += memoryview(data)[at:]
+            short = end - at < HEADER_BYTES
+            self._wanted = HEADER_BYTES if short else HEADER_BYTES + self._length(data, at)
+
+    def _length(self, data: bytes | bytearray, at: int) -> int:
+        length = int.from_bytes(data[at : at + HEADER_BYTES], "big")
+        if length > self.limit or not length:
+            raise WireError(f"frame of {length} bytes; expected 1 to {self.limit}")
+        return length
+
+    def _take_run(self, data: bytes, at: int, end: int, frames: list[bytes | Run]) -> int:
+        """All events of the same stream that follow each other; returns where they end."""
+        start, limit, unpack = at, self.limit, _HEAD.unpack_from
+        if self._length(data, at) < _EVENT_BODY_MIN:
+            raise WireError("an event without stream and number")
+        stream, expected = unpack(data, at)[2:]
+        first = expected
+        payloads: list[bytes] = []
+        take = payloads.append
+        last = end - EVENT_HEAD_BYTES
+        while at <= last:
+            length, mark, its_stream, seq = unpack(data, at)
+            following = at + HEADER_BYTES + length
+            if seq != expected or following > end or its_stream != stream or mark != EVENT:
+                break
+            if length > limit or length < _EVENT_BODY_MIN:
+                raise WireError(f"frame of {length} bytes; expected {_EVENT_BODY_MIN} to {limit}")
+            take(data[at + EVENT_HEAD_BYTES : following])
+            expected += 1
+            at = following
+        frames.append(Run(stream, first, payloads, data[start:at]))
+        return at
