@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -27,8 +29,8 @@ def taken_apart(frames: list[bytes | Run]) -> list[bytes | tuple[int, int, bytes
     found: list[bytes | tuple[int, int, bytes]] = []
     for each in frames:
         if isinstance(each, Run):
-            parts = [(each.stream, each.seq + number, payload) for number, payload in enumerate(each.payloads)]
-            assert each.raw == b"".join(map(framed, parts)), "a run is handed on as it came"
+            parts = [(each.stream, each.seq + number, payload) for number, payload in enumerate(each)]
+            assert bytes(each.raw) == b"".join(map(framed, parts)), "a run is handed on as it came"
             found += parts
         else:
             found.append(each)
@@ -54,7 +56,7 @@ def test_however_the_bytes_are_split_the_same_frames_come_out(
 def test_events_with_consecutive_numbers_come_as_one_run() -> None:
     data = b"".join(event_frame(7, seq, b"%d" % seq) for seq in (1, 2, 3, 5, 6)) + event_frame(8, 7, b"x")
     runs = FrameReader(LIMIT).feed(data)
-    assert [(run.stream, run.seq, run.payloads) for run in runs if isinstance(run, Run)] == [
+    assert [(run.stream, run.seq, list(run)) for run in runs if isinstance(run, Run)] == [
         (7, 1, [b"1", b"2", b"3"]),
         (7, 5, [b"5", b"6"]),
         (8, 7, [b"x"]),
@@ -83,12 +85,10 @@ def test_a_bad_length_ends_the_stream_before_anything_is_stored(hostile: bytes) 
 @given(st.binary(max_size=300), st.integers(1, 50))
 def test_any_bytes_give_frames_or_an_error_and_nothing_piles_up(data: bytes, size: int) -> None:
     reader = FrameReader(100)
-    try:
+    with suppress(WireError):
         for at in range(0, len(data), size):
             reader.feed(data[at : at + size])
             assert reader.waiting <= 104
-    except WireError:
-        pass
 
 
 # Streams

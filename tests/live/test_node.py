@@ -112,7 +112,7 @@ def test_bad_settings_are_refused_before_anything_starts(settings: dict[str, obj
 def test_a_taken_address_is_said() -> None:
     async def work() -> None:
         async with Node() as node:
-            with pytest.raises(EpicastError, match="cannot listen at .*; choose another address"):
+            with pytest.raises(EpicastError, match=r"cannot listen at .*; choose another address"):
                 await Node(listen=node.address).start()
 
     run(work())

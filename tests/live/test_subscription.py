@@ -15,6 +15,7 @@ from epicast.live.envelope import Fragment, pack, pack_headers, pack_plain
 from epicast.live.messages import Gap, Message, SlowSubscriber
 from epicast.live.subscription import Item, Subscription
 from epicast.live.switchboard import Switchboard
+from epicast.wire.frames import FrameReader, Run, event_frame
 
 
 class Board(Switchboard):
@@ -44,6 +45,12 @@ def opened(board: Board, pattern: str = "t", policy: Policy = "drop-oldest", mos
 
 def shown(items: list[Item]) -> list[object]:
     return [each.seq if isinstance(each, Message) else ("gap", each.lost) for each in items]
+
+
+def run_of(payloads: list[bytes]) -> Run:
+    (run,) = FrameReader(10_000).feed(b"".join(event_frame(1, 7 + at, each) for at, each in enumerate(payloads)))
+    assert isinstance(run, Run)
+    return run
 
 
 def test_messages_come_with_all_that_is_known() -> None:
@@ -123,8 +130,8 @@ def test_a_run_is_the_same_as_one_by_one() -> None:
         payloads = [pack_plain(40, b"%d" % n) for n in range(5)] + [pack(40, b"5", pack_headers({"a": "b"}))]
         event = Gossip("a:1/x", 7, 1, "t", payloads[0])
         if board is one:
-            board.deliver_run(event, payloads)
-            board.deliver_run(event, payloads[:3])
+            board.deliver_run(event, run_of(payloads))
+            board.deliver_run(event, run_of(payloads[:3]))
         else:
             for number, payload in [*enumerate(payloads, 7), *enumerate(payloads[:3], 7)]:
                 board.deliver(Gossip("a:1/x", number, 1, "t", payload))
@@ -186,7 +193,7 @@ def test_bad_envelopes_are_counted_and_dropped() -> None:
     subscription = opened(board)
     for bad in (b"\x02", b"", b"\0short"):
         board.deliver(Gossip("a:1/x", 1, 1, "t", bad))
-    board.deliver_run(Gossip("a:1/x", 1, 1, "t", b""), [b"", b"x"])
+    board.deliver_run(Gossip("a:1/x", 1, 1, "t", b""), run_of([b"", b"x"]))
     assert board.counted["bad envelopes"] == 5
     assert subscription.waiting == 0
 

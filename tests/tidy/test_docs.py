@@ -13,6 +13,7 @@ from epicast.core.config import Config, field_types, parse_duration_us
 from epicast.core.records import Kind
 from epicast.dissemination.brisa import Brisa, BrisaConfig
 from epicast.dissemination.flood import Flood, FloodConfig
+from epicast.live.config import Limits
 from epicast.membership.hyparview import HyParView, HyParViewConfig
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import MODELS
@@ -35,6 +36,7 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (NetworkConfig, SIMULATOR),
     (WorkloadConfig, SIMULATOR),
     (FaultConfig, SIMULATOR),
+    (Limits, ROOT / "docs" / "live.md"),
     (HyParViewConfig, HYPARVIEW),
     (BrisaConfig, BRISA),
     (FloodConfig, FLOOD),

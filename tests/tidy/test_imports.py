@@ -67,7 +67,7 @@ REJECTED = [
     # reserved modules
     ("sim/world.py", "import pyspark.sql", "pyspark may be imported under pipeline only"),
     ("cli/run.py", "from pyspark.sql import functions", "pyspark may"),
-    ("sim/world.py", "import asyncio", "asyncio may be imported under dashboard and live only"),
+    ("sim/world.py", "import asyncio", "asyncio may be imported under cli/benchmarks and dashboard and live only"),
     ("sim/world.py", "import time", "time may be imported under cli and live only"),
     ("trace/batch.py", "from time import monotonic", "time may"),
     ("core/env.py", "from datetime import datetime", "datetime may"),

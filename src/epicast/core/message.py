@@ -6,6 +6,7 @@ The simulator passes messages by reference (nothing can change them), live nodes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Protocol, dataclass_transform
 
 import msgspec
@@ -46,6 +47,15 @@ class Event(Protocol):
     def hops(self) -> int: ...
     @property
     def payload(self) -> bytes: ...
+
+
+class Payloads(Protocol):
+    """Of several events that came together."""
+
+    @property
+    def payload_bytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):

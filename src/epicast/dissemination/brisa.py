@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from epicast.core.env import Env
 from epicast.core.ids import FlowId, NodeId
-from epicast.core.message import Message, Position
+from epicast.core.message import Message, Payloads, Position
 from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
@@ -166,7 +166,7 @@ class Brisa(TreeRepair):
         self._pass_on(flow, msg, sender)
         return False
 
-    def take_run(self, sender: NodeId, first: Data, payloads: Sequence[bytes]) -> tuple[Sequence[NodeId], Data] | None:
+    def take_run(self, sender: NodeId, first: Data, payloads: Payloads) -> tuple[Sequence[NodeId], Data] | None:
         """Many messages that came together, with consecutive numbers and all else alike: what `on_data` does with each,
         at once, in the usual case that they continue what the parent sent. Answers to whom they go on, and the first of
         them as we send it; the driver delivers and sends. None: the case is not usual, take them one by one."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from epicast.core.env import Timer
 from epicast.core.ids import FlowId, NodeId
-from epicast.core.message import Position
+from epicast.core.message import Payloads, Position
 from epicast.core.window import SeqWindow
 from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
 
 
-class Buffer(deque[tuple[int, Data, Sequence[bytes] | None]]):
+class Buffer(deque[tuple[int, Data, Payloads | None]]):
     """The most recent messages with the time of their coming, bounded in number and bytes; the oldest go first.
 
     Messages that came together, with consecutive numbers and all else alike, are one entry: the first of them and the
@@ -33,9 +33,9 @@ class Buffer(deque[tuple[int, Data, Sequence[bytes] | None]]):
         if self._messages > self._messages_max or self._bytes > self._bytes_max:
             self._trim()
 
-    def add_run(self, now_us: int, first: Data, payloads: Sequence[bytes]) -> None:
+    def add_run(self, now_us: int, first: Data, payloads: Payloads) -> None:
         self.append((now_us, first, payloads))
-        self._bytes += sum(map(len, payloads))
+        self._bytes += payloads.payload_bytes
         self._messages += len(payloads)
         self._trim()
 
@@ -56,10 +56,10 @@ class Buffer(deque[tuple[int, Data, Sequence[bytes] | None]]):
         while self and (self._messages > self._messages_max or self._bytes > self._bytes_max):
             _, msg, payloads = self.popleft()
             self._messages -= 1 if payloads is None else len(payloads)
-            self._bytes -= len(msg.payload) if payloads is None else sum(map(len, payloads))
+            self._bytes -= len(msg.payload) if payloads is None else payloads.payload_bytes
 
 
-def _messages_of(entry: tuple[int, Data, Sequence[bytes] | None]) -> list[Data]:
+def _messages_of(entry: tuple[int, Data, Payloads | None]) -> list[Data]:
     _, first, payloads = entry
     if payloads is None:
         return [first]
@@ -67,7 +67,7 @@ def _messages_of(entry: tuple[int, Data, Sequence[bytes] | None]) -> list[Data]:
     return [Data(flow, source, seq, hops, path, flags, topic, each) for seq, each in enumerate(payloads, first.seq)]
 
 
-def _may_hold(entry: tuple[int, Data, Sequence[bytes] | None], wanted: list[tuple[NodeId, int, int]]) -> bool:
+def _may_hold(entry: tuple[int, Data, Payloads | None], wanted: list[tuple[NodeId, int, int]]) -> bool:
     _, first, payloads = entry
     last = first.seq + (0 if payloads is None else len(payloads) - 1)
     return any(s == first.source and a <= last and b >= first.seq for s, a, b in wanted)

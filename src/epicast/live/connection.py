@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LINGER_S = 2.0
 """How long a side that has said all may wait for the other to finish."""
 _WRITE_HIGH_BYTES = 1 << 18
+COPY_BYTES = 2048  # on average; smaller frames are put together before they are written
 
 
 class Connection(asyncio.Protocol):
@@ -68,7 +69,7 @@ class Connection(asyncio.Protocol):
         self.used_us = 0
         self.watch = Watch()
         self._reader = FrameReader(hub.limits.handshake_bytes)
-        self._out: list[bytes] = []
+        self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._flushing = False
         self._writable = True
@@ -137,7 +138,7 @@ class Connection(asyncio.Protocol):
 
     # Writing
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes | memoryview) -> None:
         self._out.append(frame)
         self._out_bytes += len(frame)
         if not self._flushing:
@@ -178,11 +179,15 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if not self._writable or not self._out or self.closing:
             return
-        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
-        self._out.clear()
-        self._out_bytes = 0
-        self.sent_bytes += len(data)
-        self.transport.write(data)
+        out, size = self._out, self._out_bytes
+        self._out, self._out_bytes = [], 0
+        self.sent_bytes += size
+        if len(out) == 1:
+            self.transport.write(out[0])
+        elif size > len(out) * COPY_BYTES:
+            self.transport.writelines(out)  # few and large: not worth a copy
+        else:
+            self.transport.write(b"".join(out))
 
     # Ending
 
@@ -195,6 +200,7 @@ class Connection(asyncio.Protocol):
         self.closing = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
+            self.no_deadline()
             self._timer = self.hub.loop.call_later(LINGER_S, self.transport.abort)
         else:
             self.transport.close()
@@ -207,7 +213,8 @@ class Connection(asyncio.Protocol):
         self.closing = True
 
     def deadline(self, seconds: float, reason: str) -> None:
-        self._timer = self.hub.loop.call_later(seconds, self.cut, reason)
+        if self._timer is None:
+            self._timer = self.hub.loop.call_later(seconds, self.cut, reason)
 
     def no_deadline(self) -> None:
         if self._timer is not None:

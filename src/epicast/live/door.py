@@ -1,10 +1,16 @@
-"""Who gets in: the listening socket, the dialling, TLS, and the limits on those that have not greeted yet."""
+"""Who gets in: the listening socket, the dialling, TLS, and the limits on those that have not greeted yet.
+
+Connections are accepted one by one and counted before anything is read from them or TLS begins, so the limits hold for
+those too that never finish a handshake.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
@@ -15,43 +21,80 @@ if TYPE_CHECKING:
     from epicast.live.connection import Connection
     from epicast.live.tls import Tls
 
+BACKLOG = 1024
+TRY_AGAIN_S = 0.1
+
 
 class Door:
     def __init__(self, limits: Limits, cluster: str, tls: Tls | None = None) -> None:
         self._limits, self._cluster = limits, cluster
         self._serving = tls.server_context() if tls is not None else None
         self._dialling = tls.client_context() if tls is not None else None
-        self._server: asyncio.Server | None = None
+        self._socket: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._inside: dict[Connection, None] = {}  # accepted, and not greeted yet
         self._by_address: Counter[str] = Counter()
-        self._secured: dict[Connection, None] = {}
-
-    @property
-    def secure(self) -> bool:
-        return self._serving is not None
+        self.refused = 0  # for want of room
 
     # Listening
 
-    async def listen(self, loop: asyncio.AbstractEventLoop, make: Any, address: Address) -> Address:
+    async def listen(self, loop: asyncio.AbstractEventLoop, address: Address) -> Address:
+        """The address that we got; nobody is let in before `let_in`."""
         try:
-            self._server = await loop.create_server(make, address.host, address.port, backlog=1024)
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, where = found[0]
+            self._socket = socket.socket(family, kind, protocol)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind(where)
+            self._socket.listen(BACKLOG)
+            self._socket.setblocking(False)
         except OSError as error:
+            self.shut()
             raise EpicastError(f"cannot listen at {address}: {error.strerror}; choose another address") from None
-        host, port = self._server.sockets[0].getsockname()[:2]
+        host, port = self._socket.getsockname()[:2]
         return Address(str(host), int(port))
 
-    def shut(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for conn in list(self._inside):
-            conn.cut("leaving")
+    def let_in(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]) -> None:
+        """`room`: may there be one more connection?"""
+        self._start(loop, self._accept(loop, make, room))
 
-    def admit(self, conn: Connection, connected: int) -> bool:
+    async def _accept(
+        self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]
+    ) -> None:
+        assert self._socket is not None
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(self._socket)
+            except OSError:  # too many open files: some will be closed
+                await asyncio.sleep(TRY_AGAIN_S)
+                continue
+            conn = make()
+            conn.remote = str(address[0])
+            if room() and self._admit(conn):
+                self._start(loop, self._welcome(loop, conn, accepted))
+            else:
+                self.refused += 1
+                accepted.close()
+
+    async def _welcome(self, loop: asyncio.AbstractEventLoop, conn: Connection, accepted: socket.socket) -> None:
+        patience_s = self._limits.handshake_us / 1e6 if self._serving is not None else None
+        try:
+            await loop.connect_accepted_socket(
+                lambda: conn, accepted, ssl=self._serving, ssl_handshake_timeout=patience_s
+            )
+        except (OSError, ssl.SSLError):
+            self.passed(conn)
+            accepted.close()
+
+    def _start(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+        task = loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _admit(self, conn: Connection) -> bool:
         """May this one try to greet?"""
-        if conn in self._inside:
-            return True
-        full = len(self._inside) >= self._limits.handshakes or connected >= self._limits.connections
-        if full or self._by_address[conn.remote] >= self._limits.handshakes_per_address:
+        limits = self._limits
+        if len(self._inside) >= limits.handshakes or self._by_address[conn.remote] >= limits.handshakes_per_address:
             return False
         self._inside[conn] = None
         self._by_address[conn.remote] += 1
@@ -59,44 +102,27 @@ class Door:
 
     def passed(self, conn: Connection) -> None:
         """It has greeted, or is gone."""
-        self._secured.pop(conn, None)
         if conn in self._inside:
             del self._inside[conn]
             self._by_address[conn.remote] -= 1
             if not self._by_address[conn.remote]:
                 del self._by_address[conn.remote]
 
-    left = passed
-
     @property
     def handshakes(self) -> int:
+        """Under way."""
         return len(self._inside)
 
-    # TLS
+    def shut(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._socket is not None:
+            self._socket.close()
 
-    def secured(self, conn: Connection) -> bool:
-        return conn in self._secured
+    async def wait_shut(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def secure_accepted(self, loop: asyncio.AbstractEventLoop, conn: Connection) -> None:
-        assert self._serving is not None
-        try:
-            transport = await loop.start_tls(
-                conn.transport,
-                conn,
-                self._serving,
-                server_side=True,
-                ssl_handshake_timeout=self._limits.handshake_us / 1e6,
-            )
-        except (TimeoutError, OSError, ssl.SSLError) as error:
-            conn.reason = f"TLS: {_reason(error)}"
-            conn.cut(conn.reason)
-            conn.connection_lost(None)
-            return
-        if transport is None:
-            conn.cut("TLS: gone")
-            return
-        self._secured[conn] = None
-        conn.connection_made(transport)
+    # Dialling
 
     async def connect(self, loop: asyncio.AbstractEventLoop, conn: Connection, address: Address) -> None:
         name = "" if self._dialling is not None else None
@@ -104,7 +130,7 @@ class Door:
 
     def objection(self, conn: Connection, node_id: str) -> str:
         """Is the process at the other end the one that it says it is?"""
-        if not self.secure:
+        if self._serving is None:
             return ""
         from epicast.live.tls import peer_identity, require_host
 
@@ -116,7 +142,3 @@ class Door:
         except EpicastError as error:
             return str(error)
         return ""
-
-
-def _reason(error: BaseException) -> str:
-    return str(getattr(error, "reason", "") or error or type(error).__name__)

@@ -42,7 +42,7 @@ class Application(Protocol):
         """Or must it see every event by itself?"""
 
     def deliver(self, event: Any) -> None: ...
-    def deliver_run(self, first: Any, payloads: Sequence[bytes]) -> None: ...
+    def deliver_run(self, first: Any, run: Run) -> None: ...
     def gave_up(self, source: str, lost: int) -> None: ...
     def authentic(self, event: Any) -> bool: ...
     def links_changed(self) -> None: ...
@@ -154,13 +154,13 @@ class Driver:
 
     def run(self, conn: Connection, run: Run) -> None:
         like = conn.known.find(run.stream)
-        if run.seq + len(run.payloads) > _SEQ_MAX:
+        if run.seq + len(run) > _SEQ_MAX:
             raise WireError("a number that is too large")
         shape = self.shapes.get(type(like))
         assert shape is not None
         if self._take_run is not None and self.recorder is None and self._whole(conn, like, run):
             return
-        for msg in shape.events(like, run.seq, run.payloads):
+        for msg in shape.events(like, run.seq, run):
             if not self.app.authentic(msg):
                 self.recorded(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
                 self.hub.counters["bad signatures"] += 1
@@ -174,14 +174,14 @@ class Driver:
             return False
         shape = self.shapes.get(type(like))
         assert shape is not None and self._take_run is not None
-        first = shape.with_event(like, run.seq, run.payloads[0])
-        taken = self._take_run(conn.peer, first, run.payloads)
+        first = shape.with_event(like, run.seq, run[0])
+        taken = self._take_run(conn.peer, first, run)
         if taken is None:
             return False
         targets, onward = taken
         if targets:
             self.hub.send_run(targets, onward, run)
-        app.deliver_run(first, run.payloads)
+        app.deliver_run(first, run)
         return True
 
     def _handle(self, conn: Connection, msg: Message, size: int) -> None:

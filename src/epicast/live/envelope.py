@@ -20,11 +20,11 @@ import msgspec
 from epicast.core.errors import WireError
 
 SIGNED, HEADERS, FRAGMENT = 1, 2, 4
-_PLAIN = Struct(">BQ")
+PLAIN = Struct(">BQ")
 _FRAGMENT = Struct(">QII")
 _SIGNATURE_BYTES = 64
 _SIZE = Struct(">H")
-PLAIN_BYTES = _PLAIN.size
+PLAIN_BYTES = PLAIN.size
 FRAGMENTS_MAX = 1 << 16
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
@@ -50,7 +50,7 @@ class Signature(NamedTuple):
 
 
 def pack_plain(published_us: int, payload: bytes) -> bytes:
-    return _PLAIN.pack(0, published_us) + payload
+    return PLAIN.pack(0, published_us) + payload
 
 
 def pack_headers(headers: dict[str, str] | None) -> bytes:
@@ -60,7 +60,7 @@ def pack_headers(headers: dict[str, str] | None) -> bytes:
 def pack(published_us: int, payload: bytes, headers: bytes = b"", fragment: Fragment | None = None) -> bytes:
     """Without a signature."""
     flags = (HEADERS if headers else 0) | (FRAGMENT if fragment is not None else 0)
-    parts = [_PLAIN.pack(flags, published_us)]
+    parts = [PLAIN.pack(flags, published_us)]
     if headers:
         parts += [_SIZE.pack(len(headers)), headers]
     if fragment is not None:
@@ -96,7 +96,7 @@ def unpack(packed: bytes) -> Envelope:
     if signature is not None:
         packed = signature.covered
     try:
-        flags, published_us = _PLAIN.unpack_from(packed)
+        flags, published_us = PLAIN.unpack_from(packed)
         at = PLAIN_BYTES
         headers: dict[str, str] = {}
         if flags & HEADERS:

@@ -147,16 +147,15 @@ class Hub(Sending):
 
     def connected(self, conn: Connection) -> None:
         self._open[conn] = None
-        if self.closed or not (conn.dialled or self.door.admit(conn, len(self.links))):
-            self.counters["connections refused"] += not self.closed
-            conn.cut("refused")
+        if self.closed:
+            conn.cut("leaving")
             return
         conn.deadline(self.limits.handshake_us / 1e6, "no greeting in time")
-        if not conn.dialled and self.door.secure and not self.door.secured(conn):
-            conn.transport.pause_reading()
-            self._start(self.door.secure_accepted(self.loop, conn))
-        elif conn.dialled:
+        if conn.dialled:
             self._greet(conn, self.greeting)
+
+    def room(self) -> bool:
+        return not self.closed and len(self.links) < self.limits.connections
 
     def received(self, conn: Connection, frames: list[bytes | Run]) -> None:
         self.current = conn
@@ -182,7 +181,7 @@ class Hub(Sending):
 
     def lost(self, conn: Connection) -> None:
         self._open.pop(conn, None)
-        self.door.left(conn)
+        self.door.passed(conn)
         self.congestion.release(conn)
         if conn.frames_waiting:
             self.counters[f"dropped: {conn.reason}"] += conn.frames_waiting
@@ -359,6 +358,7 @@ class Hub(Sending):
         self.door.shut()
         self.congestion.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.door.wait_shut()
         deadline = self.loop.time() + LINGER_S
         while self._open and self.loop.time() < deadline:
             await asyncio.sleep(0.002)

@@ -37,6 +37,7 @@ from epicast.live.switchboard import Switchboard
 from epicast.live.topics import require_topic
 from epicast.stacks import stack as stacks
 from epicast.stacks.stack import Stack
+from epicast.wire.frames import Run
 
 if TYPE_CHECKING:
     from epicast.live.recorder import Recorder
@@ -106,12 +107,17 @@ class Node:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         door = Door(self.limits, self.cluster, self._tls)
-        listening = await door.listen(loop, self._accepted, self._listen)
+        listening = await door.listen(loop, self._listen)
         address = self._advertise or Address(listening.host, listening.port)
         if self._advertise is not None and not self._advertise.port:
             address = Address(self._advertise.host, listening.port)
         chance = secrets.SystemRandom()
         self.address, self.id = str(address), make_id(address, new_incarnation(chance.randrange))
+        try:
+            self._require_own_host()
+        except EpicastError:
+            door.shut()
+            raise
         self.started_us = self.unix_us()
         rng = Random(chance.getrandbits(64))
         self._recorder = self._make_recorder()
@@ -126,6 +132,7 @@ class Node:
         self._linked = asyncio.Event()
         self._stack_node = self._driver.node
         self._stack_node.start(())
+        door.let_in(loop, self._accepted, self._hub.room)
         self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
         if self._recorder is not None:
             self._recorder.take_pictures(loop, self._stack_node)
@@ -134,6 +141,16 @@ class Node:
             await each.start(address, self.cluster, self._joining.found)
         if self._seeds or self._discovery:
             self._tasks.append(loop.create_task(self._joining.run()))
+
+    def _require_own_host(self) -> None:
+        """Others would refuse us: better to say so here."""
+        if self._tls is not None:
+            from epicast.live.tls import require_host
+
+            identity = self._tls.identity()
+            require_host(identity, self.id)
+            if identity.cluster != self.cluster:
+                raise EpicastError(f"the keys are for cluster {identity.cluster}, this node is of {self.cluster}")
 
     async def stop(self) -> None:
         """Leave in good order: neighbours are told, and what was published goes out first."""
@@ -316,8 +333,8 @@ class Node:
     def takes_runs(self) -> bool:
         return self._guard is None
 
-    def deliver_run(self, first: Any, payloads: Sequence[bytes]) -> None:
-        self._board.deliver_run(first, payloads)
+    def deliver_run(self, first: Any, run: Run) -> None:
+        self._board.deliver_run(first, run)
 
     def gave_up(self, source: str, lost: int) -> None:
         self._board.gap(source, lost, "no neighbour has them any more")

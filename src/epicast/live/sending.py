@@ -101,7 +101,7 @@ class Sending:
             link = self.links.get(peer)
             conn = None if link is None else link.conn
             if conn is None:
-                for number, payload in enumerate(run.payloads):
+                for number, payload in enumerate(run):
                     self.send(peer, shape.with_event(like, run.seq + number, payload))
                 continue
             told = conn.sent_heads.get(stream)

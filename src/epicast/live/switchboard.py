@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live.config import Limits, Policy
-from epicast.live.envelope import FRAGMENT, HEADERS, PLAIN_BYTES, SIGNED, unpack
+from epicast.live.envelope import FRAGMENT, HEADERS, PLAIN, PLAIN_BYTES, SIGNED, unpack
 from epicast.live.messages import Gap, Message
 from epicast.live.reassembly import Reassembly
 from epicast.live.subscription import Subscription
 from epicast.live.topics import compiled, matches
+from epicast.wire.frames import Run
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -85,29 +86,31 @@ class Switchboard:
         for subscription in route:
             subscription.offer(message)
 
-    def deliver_run(self, first: Any, payloads: Sequence[bytes]) -> None:
+    def deliver_run(self, first: Any, run: Run) -> None:
         """Events with consecutive numbers, all else alike."""
         topic, source, seq = first.topic, first.source, first.seq
         route = self._routes.get(topic)
         if route is None:
             route = self._route(topic)
         if not route:
-            self._counters["delivered"] += len(payloads)
+            self._counters["delivered"] += len(run)
             return
-        for payload in payloads:
-            if len(payload) < PLAIN_BYTES or payload[0] & _DRESSED:
-                for number, each in enumerate(payloads):
-                    self.deliver(replace(first, seq=seq + number, payload=each))
-                return
-        self._counters["delivered"] += len(payloads)
-        now_us, decode = self._unix_us(), int.from_bytes
-        messages = [
-            Message(topic, payload[PLAIN_BYTES:], source, number, decode(payload[1:PLAIN_BYTES], "big"), now_us)
-            for number, payload in enumerate(payloads, seq)
-        ]
-        size = sum(map(len, payloads))
+        data, starts, ends = run.places()
+        now_us, facts, messages = self._unix_us(), PLAIN.unpack_from, []
+        for start, end in zip(starts, ends, strict=True):
+            if end - start < PLAIN_BYTES:
+                break
+            flags, published_us = facts(data, start)
+            if flags & _DRESSED:
+                break
+            messages.append(Message(topic, data[start + PLAIN_BYTES : end], source, seq, published_us, now_us))
+            seq += 1
+        self._counters["delivered"] += len(messages)
+        size = sum(ends[: len(messages)]) - sum(starts[: len(messages)])
         for subscription in route:
             subscription.offer_many(messages, size)
+        for number in range(len(messages), len(run)):  # from the first that is not plain
+            self.deliver(replace(first, seq=first.seq + number, payload=run[number]))
 
     def _deliver_dressed(self, event: Any, route: list[Subscription]) -> None:
         try:

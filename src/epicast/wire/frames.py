@@ -12,7 +12,9 @@ Nothing is believed before it is checked: a length above the limit ends the stre
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from struct import Struct
+from typing import overload
 
 from epicast.core.errors import WireError
 from epicast.wire.codec import HEADER_BYTES
@@ -29,27 +31,46 @@ def event_frame(stream: int, seq: int, payload: bytes) -> bytes:
     return _HEAD.pack(_EVENT_BODY_MIN + len(payload), EVENT, stream, seq) + payload
 
 
-class Run:
-    """Events of one stream with consecutive numbers that came together, and their frames as they came."""
+class Run(Sequence[bytes]):
+    """Events of one stream with consecutive numbers that came together: their payloads, taken out only when asked for,
+    and their frames as they came."""
 
-    __slots__ = ("payloads", "raw", "seq", "stream")
+    __slots__ = ("_data", "_ends", "_starts", "raw", "seq", "stream")
 
-    def __init__(self, stream: int, seq: int, payloads: list[bytes], raw: bytes) -> None:
-        self.stream, self.seq, self.payloads, self.raw = stream, seq, payloads, raw
+    def __init__(self, stream: int, seq: int, data: bytes, starts: list[int], ends: list[int]) -> None:
+        self.stream, self.seq = stream, seq
+        self._data, self._starts, self._ends = data, starts, ends  # where the payloads are
+        self.raw = memoryview(data)[starts[0] - EVENT_HEAD_BYTES : ends[-1]]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Run) and (self.stream, self.seq, self.payloads, self.raw) == (
-            other.stream,
-            other.seq,
-            other.payloads,
-            other.raw,
-        )
+    def __len__(self) -> int:
+        return len(self._starts)
 
-    def __hash__(self) -> int:
-        return hash((self.stream, self.seq, len(self.payloads)))
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.payloads())
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        if isinstance(at, slice):
+            return self.payloads()[at]
+        return self._data[self._starts[at] : self._ends[at]]
+
+    def payloads(self) -> list[bytes]:
+        data = self._data
+        return [data[start:end] for start, end in zip(self._starts, self._ends, strict=True)]
+
+    def places(self) -> tuple[bytes, list[int], list[int]]:
+        """For those who want part of each payload only: the bytes, and where payloads begin and end in them."""
+        return self._data, self._starts, self._ends
+
+    @property
+    def payload_bytes(self) -> int:
+        return sum(self._ends) - sum(self._starts)
 
     def __repr__(self) -> str:
-        return f"Run(stream={self.stream}, seq={self.seq}, {len(self.payloads)} events)"
+        return f"Run(stream={self.stream}, seq={self.seq}, {len(self)} events)"
 
 
 class FrameReader:
@@ -115,13 +136,13 @@ class FrameReader:
 
     def _take_run(self, data: bytes, at: int, end: int, frames: list[bytes | Run]) -> int:
         """All events of the same stream that follow each other; returns where they end."""
-        start, limit, unpack = at, self.limit, _HEAD.unpack_from
+        limit, unpack = self.limit, _HEAD.unpack_from
         if self._length(data, at) < _EVENT_BODY_MIN:
             raise WireError("an event without stream and number")
         stream, expected = unpack(data, at)[2:]
         first = expected
-        payloads: list[bytes] = []
-        take = payloads.append
+        starts: list[int] = []
+        ends: list[int] = []
         last = end - EVENT_HEAD_BYTES
         while at <= last:
             length, mark, its_stream, seq = unpack(data, at)
@@ -130,8 +151,9 @@ class FrameReader:
                 break
             if length > limit or length < _EVENT_BODY_MIN:
                 raise WireError(f"frame of {length} bytes; expected {_EVENT_BODY_MIN} to {limit}")
-            take(data[at + EVENT_HEAD_BYTES : following])
+            starts.append(at + EVENT_HEAD_BYTES)
+            ends.append(following)
             expected += 1
             at = following
-        frames.append(Run(stream, first, payloads, data[start:at]))
+        frames.append(Run(stream, first, data, starts, ends))
         return at
