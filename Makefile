@@ -10,7 +10,7 @@ LOCK_VENV := $(VENV)-lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check reproduce bench bench-pipeline lock clean
+.PHONY: help demo test check reproduce bench bench-live bench-pipeline soak lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -38,10 +38,16 @@ bench: $(INSTALLED) ## measure the engine on this machine
 bench-pipeline: $(INSTALLED) ## measure the pipeline on a trace of 50 million rows
 	@$(VENV)/bin/epicast bench pipeline
 
+bench-live: $(INSTALLED) ## compare live nodes with NATS, Redis, mosquitto and zenoh
+	@$(VENV)/bin/epicast bench live
+
+soak: $(INSTALLED) ## let live nodes suffer for about an hour: kills, halts, partitions, fuzzing
+	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_fuzz.py
+
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)
 	@$(call find_python); "$$python" -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/python -m pip install -qq uv
 	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/uv pip compile -q --universal --python-version 3.11 \
-		--generate-hashes $(if $(UPGRADE),--upgrade) --extra bench --extra pipeline --extra dev \
+		--generate-hashes $(if $(UPGRADE),--upgrade) --extra bench --extra live --extra pipeline --extra dev \
 		pyproject.toml requirements/lock.in -o requirements/lock.txt
 	@rm -rf $(LOCK_VENV)
 	@echo "requirements/lock.txt is up to date"

@@ -1,4 +1,4 @@
-"""`epicast bench`: how fast the simulator and the pipeline are on this machine, and where the time goes."""
+"""`epicast bench`: how fast the simulator, the pipeline and live nodes are on this machine, and where the time goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CHECK_FAILED = 1
 
-app = new_app(help="Measure the simulator and the pipeline on this machine.")
+app = new_app(help="Measure the simulator, the pipeline and live nodes on this machine.")
 
 
 @app.command(cls=Command)
@@ -87,6 +87,37 @@ def pipeline(
 
 
 @app.command(cls=Command)
+def live(
+    quick: Annotated[bool, typer.Option("--quick", help="8 and 32 subscribers, 1 KB only.")] = False,
+    systems: Annotated[str, typer.Option(metavar="A,B", help="Only these, instead of all.")] = "",
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="How often; the median counts.")] = 3,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Compare live nodes with NATS, Redis, mosquitto and zenoh: one publisher, many subscribers of one topic.
+
+    Deliveries a second, latency at a fixed rate, and processor time; nothing may be lost. Every system has the same
+    processes, and its server if it needs one. Systems that are not installed are named. Takes some twenty minutes, with
+    --quick about five.
+    """
+    from epicast.cli.benchmarks import live_report
+    from epicast.cli.benchmarks.live_bench import measure
+    from epicast.cli.benchmarks.live_plan import make_plan
+    from epicast.cli.output import console, print_json
+
+    plan = make_plan([name.strip() for name in systems.split(",") if name.strip()], rounds, quick=quick)
+    with _progress(quiet=quiet) as tell:
+        results = measure(plan, tell)
+    if as_json:
+        print_json(results)
+    else:
+        console().print(live_report.view(results))
+    if check and any(target["met"] is False for target in results["targets"].values()):
+        raise typer.Exit(CHECK_FAILED)
+
+
+@app.command(cls=Command)
 def profile(
     stack: Annotated[str, typer.Option(metavar="NAME", help="A named stack.")] = "brisa",
     nodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many processes.")] = 1000,
@@ -128,13 +159,12 @@ def _progress(*, quiet: bool) -> Iterator[Any]:
     elif quiet:
         yield lambda *_: None
     else:
-        yield lambda done, total, job, result: note(f"{done}/{total} {job.name}: {_time_of(result):.2f} s")
+        yield lambda done, total, job, result: note(f"{done}/{total} {job.name}: {_outcome(result)}")
 
 
-def _time_of(result: Any) -> float:
-    """Of the processor where that is what counts."""
-    seconds: float = getattr(result, "cpu_seconds", result.seconds)
-    return seconds
+def _outcome(result: Any) -> str:
+    """What it says itself, or its time: of the processor where that is what counts."""
+    return getattr(result, "outcome", "") or f"{getattr(result, 'cpu_seconds', result.seconds):.2f} s"
 
 
 def _profile_dict(found: Profile, top: int) -> dict[str, Any]:

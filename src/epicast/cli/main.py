@@ -13,16 +13,22 @@ from typing import Annotated
 import typer
 
 from epicast import __version__
-from epicast.cli import bench
+from epicast.cli import bench, keys
 from epicast.cli.check import check
+from epicast.cli.cluster import cluster
 from epicast.cli.compare import compare
 from epicast.cli.demo import demo
 from epicast.cli.experiments import experiments
 from epicast.cli.help import Command, new_app
+from epicast.cli.members import members
+from epicast.cli.node import node
+from epicast.cli.pub import pub
 from epicast.cli.run import run as run_experiment
 from epicast.cli.sim import sim
 from epicast.cli.stacks import stacks
 from epicast.cli.storm import storm
+from epicast.cli.sub import sub
+from epicast.cli.top import top
 from epicast.core.errors import EpicastError
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -36,6 +42,13 @@ app.command(cls=Command)(check)
 app.command(cls=Command)(compare)
 app.command(cls=Command)(stacks)
 app.command(cls=Command)(storm)
+app.command(cls=Command)(node)
+app.command(cls=Command)(pub)
+app.command(cls=Command)(sub)
+app.command(cls=Command)(cluster)
+app.command(cls=Command)(members)
+app.command(cls=Command)(top)
+app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 
 

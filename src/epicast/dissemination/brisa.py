@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from epicast.core.env import Env
+from epicast.core.errors import EpicastError
 from epicast.core.ids import FlowId, NodeId
 from epicast.core.message import Message, Payloads, Position
 from epicast.core.periodic import Periodic
@@ -83,6 +84,8 @@ class Brisa(TreeRepair):
         return self.env.me, self._next_number(self._flow_for(topic))
 
     def _flow_for(self, topic: str) -> FlowId:
+        if self.config.one_flow:
+            topic = ""
         flow_id = self.own.get(topic)
         if flow_id is None:
             flow_id = self.own[topic] = self._reusable() or self.new_flow()
@@ -104,7 +107,8 @@ class Brisa(TreeRepair):
         """A tree of our own. `siblings` share a split stream with it: none of them may be reused for another."""
         number = sum(1 for root, _ in self.flows if root == self.env.me)
         flow = self.meet((self.env.me, number))
-        assert flow is not None, "flows_max reached"
+        if flow is None:
+            raise EpicastError(f"more than {self.config.flows_max} flows: raise flows_max, or publish on one_flow")
         flow.siblings = siblings
         return flow.id
 
@@ -351,7 +355,7 @@ class Brisa(TreeRepair):
             if flow.repair is None:
                 self.start_repair(flow, initial=not flow.path)
             elif flow.repair.since_us <= now - self.config.forget_us:
-                self._forget(flow)
+                self.forget(flow)
             return
         if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
             flow.switch = None  # no answer
@@ -359,9 +363,7 @@ class Brisa(TreeRepair):
         if 0 <= flow.unsteady_since_us <= patient_until or 0 <= flow.starved_since_us <= patient_until:
             self.leave_parent(flow, (flow.parent,))
 
-    def _forget(self, flow: FlowState) -> None:
-        """Nobody around has had a path for a long time: the source is gone."""
-        assert flow.repair is not None
-        flow.repair.stop_timer()
-        del self.flows[flow.id]
+    def forget(self, flow: FlowState) -> None:
+        """Nobody around has had a path for a long time: the source is gone. Or its place is needed."""
+        super().forget(flow)
         self._recent = None

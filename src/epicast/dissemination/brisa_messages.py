@@ -84,10 +84,11 @@ class BrisaConfig(Config):
     strategy: Literal["first-come", "delay-aware"] = "first-come"  # the documents' default
     symmetric: bool = True  # symmetric deactivation, with first-come only
     reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a tree whose root is so near; 0: never
+    one_flow: bool = False  # all topics on one tree, for publishers of many topics; the documents have one for each
     buffer_messages: Annotated[int, msgspec.Meta(ge=1)] = 512  # our guess: 100 s at the documents' 5 messages a second
     buffer_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 24
     recover_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 256  # messages sent again for one request
-    flows_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # at the cap messages of further flows are dropped
+    flows_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # at the cap a flow without parent is forgotten, or none met
     sources_max: Annotated[int, msgspec.Meta(ge=1)] = 256  # publishers on one flow; further ones are dropped
     positions_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32  # told on one keep-alive; more flows take turns
     path_max: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 256  # a longer path is taken for a cycle

@@ -291,11 +291,23 @@ class TreeRepair(Recovery):
             flow.pruned_us[peer] = now
             self.env.send(peer, Deactivate(flow.id, mutual))
 
+    def _forget_one(self) -> bool:
+        """Make room for another flow: the one that has been without a parent for longest, as its source may be gone."""
+        lost = [flow for flow in self.flows.values() if flow.repair is not None]
+        if lost:
+            self.forget(min(lost, key=lambda flow: flow.repair.since_us if flow.repair is not None else 0))
+        return bool(lost)
+
+    def forget(self, flow: FlowState) -> None:
+        assert flow.repair is not None
+        flow.repair.stop_timer()
+        del self.flows[flow.id]
+
     def meet(self, flow_id: tuple[NodeId, int]) -> FlowState | None:
         """The record of a flow, made when it is met; None at the cap."""
         flow = self.flows.get(flow_id)
         if flow is None:
-            if len(self.flows) >= self.config.flows_max:
+            if len(self.flows) >= self.config.flows_max and not self._forget_one():
                 self.env.record(Kind.NONSENSE, detail="too many flows")
                 return None
             flow = self.flows[flow_id] = FlowState(flow_id, self.env.me, self.neighbours, self.buffer())

@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         self._out_bytes += len(frame)
         if not self._flushing:
             self._flushing = True
-            self.hub.loop.call_soon(self._flush_soon)
+            self.hub.flush_later(self)
         if self._out_bytes > self.hub.high_bytes:
             self._flush()  # whoever sends so much may not let the loop turn
             if not self._writable:
@@ -172,7 +172,8 @@ class Connection(asyncio.Protocol):
         taken: int = self.sent_bytes - self.transport.get_write_buffer_size()
         return taken
 
-    def _flush_soon(self) -> None:
+    def flush(self) -> None:
+        """What was sent since the last time, in one write."""
         self._flushing = False
         self._flush()
 

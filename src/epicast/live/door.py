@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
@@ -71,25 +72,30 @@ class Door:
             conn = make()
             conn.remote = str(address[0])
             if room() and self._admit(conn):
-                self._start(loop, self._welcome(loop, conn, accepted))
+                welcome = self._start(loop, self._welcome(loop, conn, accepted))
+                welcome.add_done_callback(partial(self._welcomed, conn, accepted))
             else:
                 self.refused += 1
                 accepted.close()
 
     async def _welcome(self, loop: asyncio.AbstractEventLoop, conn: Connection, accepted: socket.socket) -> None:
         patience_s = self._limits.handshake_us / 1e6 if self._serving is not None else None
-        try:
+        with suppress(OSError):  # TLS failed; its errors are of this sort too
             await loop.connect_accepted_socket(
                 lambda: conn, accepted, ssl=self._serving, ssl_handshake_timeout=patience_s
             )
-        except (OSError, ssl.SSLError):
+
+    def _welcomed(self, conn: Connection, accepted: socket.socket, task: asyncio.Task[None]) -> None:
+        """Also if it was cancelled before it began."""
+        if conn.transport is None:
             self.passed(conn)
             accepted.close()
 
-    def _start(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _admit(self, conn: Connection) -> bool:
         """May this one try to greet?"""
@@ -137,8 +143,8 @@ class Door:
         try:
             identity = peer_identity(conn.transport.get_extra_info("ssl_object"))
             if identity.cluster != self._cluster:
-                return f"its certificate is for cluster {identity.cluster}"
+                return f"certificate: it is for cluster {identity.cluster}"
             require_host(identity, node_id)
         except EpicastError as error:
-            return str(error)
+            return f"certificate: {error}"
         return ""

@@ -58,9 +58,9 @@ def objection(theirs: Hello, cluster: str, stack: str) -> str:
     if theirs.magic != MAGIC:
         return "not epicast"
     if theirs.version != VERSION:
-        return f"protocol version {theirs.version}, expected {VERSION}"
+        return f"another protocol version: {theirs.version}, expected {VERSION}"
     if theirs.cluster != cluster:
         return "another cluster"
     if theirs.stack != stack:
-        return f"stack {theirs.stack}, expected {stack}"
+        return f"another stack: {theirs.stack}, expected {stack}"
     return ""

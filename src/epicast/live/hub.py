@@ -25,13 +25,14 @@ from epicast.live.connection import LINGER_S, Connection
 from epicast.live.door import Door
 from epicast.live.hello import CROSSING, Hello, Refusal, Welcome, decode, encode, objection
 from epicast.live.ids import Address, address_of
-from epicast.live.sending import Link, Sending
+from epicast.live.sending import Link, Sending, sort_of
 from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
 from epicast.wire.streams import Known
 
 LOOK_EVERY_S = 0.5
 CROSSING_RETRY_S = 0.25
+CUT_WITHIN_S = 0.5
 
 
 class Driver(Protocol):
@@ -58,6 +59,7 @@ class Hub(Sending):
         self.backoff = Backoff(limits.backoff_us, limits.backoff_max_us, rng)
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
         self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
+        self._unwritten: list[Connection] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: dict[Address, list[Callable[[str | None], None]]] = {}  # who wants to know who is there
         self._watch = loop.call_later(LOOK_EVERY_S, self._look)
@@ -171,9 +173,22 @@ class Hub(Sending):
                     self.driver.message(conn, each)  # type: ignore[arg-type]
         finally:
             self.current = None
+            self._flush_all()
         conn.used_us = self.driver.now_us()
         if conn.peer:
             self.driver.alive(conn.peer)
+
+    def flush_later(self, conn: Connection) -> None:
+        """At the end of what is being handled, or else of this turn of the loop: what goes out together is written
+        together, and what passes through does not wait for another turn."""
+        if self.current is None and not self._unwritten:
+            self.loop.call_soon(self._flush_all)
+        self._unwritten.append(conn)
+
+    def _flush_all(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        for conn in unwritten:
+            conn.flush()
 
     def nonsense(self, conn: Connection, what: str) -> None:
         self.counters["nonsense"] += 1
@@ -184,13 +199,13 @@ class Hub(Sending):
         self.door.passed(conn)
         self.congestion.release(conn)
         if conn.frames_waiting:
-            self.counters[f"dropped: {conn.reason}"] += conn.frames_waiting
+            self.counters[f"dropped: {sort_of(conn.reason)}"] += conn.frames_waiting
         if not conn.peer:
             self.counters["handshakes failed"] += 1
             if conn.dialled:
                 self._handshake_failed(conn)
             return
-        self.counters[f"ended: {conn.reason}"] += 1
+        self.counters[f"ended: {sort_of(conn.reason)}"] += 1
         link = self.links.get(conn.peer)
         if link is not None and link.conn is conn:
             del self.links[conn.peer]
@@ -227,7 +242,7 @@ class Hub(Sending):
         if conn.dialled and isinstance(said, Welcome):
             self._on_welcome(conn, said)
         elif conn.dialled and isinstance(said, Refusal):
-            conn.reason = said.reason or "refused"
+            conn.reason = CROSSING if said.reason == CROSSING else f"refused by the peer: {said.reason}"
             if isinstance(conn.target, Address) and said.reason == CROSSING and address_of(said.node):
                 self._tell_probe(conn.target, said.node)
             conn.cut(conn.reason)
@@ -245,7 +260,7 @@ class Hub(Sending):
         reason = reason or self._crossing(hello.node)
         if reason:
             if reason != CROSSING:
-                self.counters[f"refused: {reason}"] += 1
+                self.counters[f"refused: {sort_of(reason)}"] += 1
             self._greet(conn, Refusal(reason[:255], self.me))
             conn.reason = reason
             conn.finish()
@@ -364,8 +379,9 @@ class Hub(Sending):
             await asyncio.sleep(0.002)
         for conn in list(self._open):
             conn.cut("leaving")
-        while self._open:
-            await asyncio.sleep(0)
+        deadline = self.loop.time() + CUT_WITHIN_S
+        while self._open and self.loop.time() < deadline:  # uvloop never tells the end of some cancelled dials
+            await asyncio.sleep(0.002)
 
 
 def _why(error: BaseException) -> str:

@@ -48,7 +48,7 @@ def parse_address(text: str, *, default_port: int | None = None) -> Address:
 
 
 def _spaced(host: str) -> bool:
-    return any(letter.isspace() or letter in "/@" for letter in host)
+    return not host.isprintable() or any(letter in " /@" for letter in host)
 
 
 def new_incarnation(draw: Callable[[int], int]) -> str:

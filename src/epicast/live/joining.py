@@ -44,8 +44,14 @@ class Joining:
         self._wake = asyncio.Event()
 
     def found(self, address: Address) -> None:
-        if address != self._me and address not in self._found and len(self._found) < FOUND_MAX:
-            self._found[address] = None
+        if address == self._me:
+            return
+        new = address not in self._found
+        self._found.pop(address, None)
+        self._found[address] = None
+        if len(self._found) > FOUND_MAX:
+            del self._found[next(iter(self._found))]  # not heard of for longest
+        if new:
             self._wake.set()
 
     def look_again(self) -> None:

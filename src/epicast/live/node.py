@@ -361,9 +361,10 @@ _OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
 """Taken once: a wall clock that is set meanwhile moves nothing here."""
 
 
-_TUNED = {"brisa": {"buffer_messages": 65_536, "recover_max": 4096}}
+_TUNED = {"brisa": {"buffer_messages": 65_536, "recover_max": 4096, "one_flow": True}}
 """The documents' streams have five messages a second; live ones may have a thousand times as many, and what is to be
-recovered after a failure must still be there when the failure is noticed. The cap in bytes stays."""
+recovered after a failure must still be there when the failure is noticed. The cap in bytes stays. A publisher has one
+tree for all its topics, as every node takes part in every topic anyway."""
 
 
 def tuned(stack: Stack) -> Stack:

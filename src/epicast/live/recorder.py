@@ -108,14 +108,14 @@ class Recorder:
 
     # Pictures
 
-    def take_pictures(self, loop: asyncio.AbstractEventLoop, node: StackNode) -> None:
-        """At full seconds, so that those of all processes make one picture of the whole."""
-        due_us = (self._unix_us() // PICTURES_US + 1) * PICTURES_US
+    def take_pictures(self, loop: asyncio.AbstractEventLoop, node: StackNode, after_us: int = 0) -> None:
+        """At full seconds, so that those of all processes make one picture of the whole. Timers may fire early."""
+        due_us = (max(after_us, self._unix_us()) // PICTURES_US + 1) * PICTURES_US
 
         def take() -> None:
             if self._timer is not None:
                 self._picture(node, due_us)
-                self.take_pictures(loop, node)
+                self.take_pictures(loop, node, due_us)
 
         self._timer = loop.call_later((due_us - self._unix_us()) / 1e6, take)
 

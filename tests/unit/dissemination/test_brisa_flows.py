@@ -1,5 +1,8 @@
 """Several trees at once, what each process tells about them, and the limits of its memory."""
 
+import pytest
+
+from epicast.core.errors import EpicastError
 from epicast.core.message import Position
 from epicast.core.recording import Record
 from epicast.core.records import Kind
@@ -198,3 +201,30 @@ def test_a_parent_is_never_sent_its_own_message_back() -> None:
     tree.take()
     tree.brisa.on_data(1, data(1, (0, 1)))
     assert tree.take() == []
+
+
+def test_at_the_cap_a_flow_without_a_parent_makes_room() -> None:
+    tree = Tree(flows_max=2)
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert tree.brisa.meet((7, 0)) is None, "both have parents"
+    tree.brisa.neighbour_down(1, True)
+    assert tree.brisa.parents()[FLOW] is None
+    assert tree.brisa.meet((7, 0)) is not None
+    assert list(tree.brisa.flows) == [OTHER, (7, 0)]
+
+
+def test_all_topics_may_share_one_tree() -> None:
+    apart, together = Tree(), Tree(one_flow=True)
+    for tree, flows in ((apart, 2), (together, 1)):
+        ids = [tree.brisa.broadcast(topic, b"x") for topic in ("a", "b")]
+        assert len(tree.brisa.flows) == flows
+        assert len(set(ids)) == 2
+        assert tree.brisa.next_id("a") == (5, ids[0][1] + 1 if tree is apart else ids[1][1] + 1)
+
+
+def test_more_flows_of_ones_own_than_there_may_be_are_refused_in_one_line() -> None:
+    tree = Tree(flows_max=1)
+    tree.brisa.broadcast("a", b"x")
+    with pytest.raises(EpicastError, match="more than 1 flows: raise flows_max, or publish on one_flow"):
+        tree.brisa.broadcast("b", b"x")

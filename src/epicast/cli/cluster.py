@@ -1,0 +1,100 @@
+"""`epicast cluster`: many nodes on this machine, with one command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epicast.cli.live_options import Json, Quiet, option
+
+if TYPE_CHECKING:
+    from epicast.live.cluster import Cluster, Outcome
+
+NOT_DELIVERED = 1
+
+
+def cluster(
+    nodes: Annotated[int, typer.Argument(metavar="N", help="How many processes, up to 200.")],
+    stack: Annotated[str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.")] = "brisa",
+    base_port: Annotated[
+        int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")
+    ] = None,
+    tls: Annotated[bool, option("Cluster", None, "Make keys, and encrypt.", "--tls")] = False,
+    seconds: Annotated[
+        float | None, option("Cluster", "S", "End so long after all is ready. Default: on Ctrl-C.", min=0)
+    ] = None,
+    messages: Annotated[
+        int | None, option("Workload", "N", "So many are published by the first node; all shall deliver them.", min=1)
+    ] = None,
+    rate: Annotated[float, option("Workload", "R", "So many a second; 0: as fast as it goes.", min=0)] = 100.0,
+    payload: Annotated[int, option("Workload", "BYTES", "The size of a message.", min=1, max=1 << 18)] = 1000,
+    trace: Annotated[
+        Path | None, option("Output", "FOLDER", "Each node writes down what happens; see `epicast check`.")
+    ] = None,
+    trace_level: Annotated[
+        str, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")
+    ] = "full",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Start N nodes on this machine, the first of which is the seed of the others, until Ctrl-C.
+
+    Exit code 1: a node did not deliver all messages.
+    """
+    from epicast.live.cluster import Plan
+    from epicast.live.conduct import Workload, conduct
+    from epicast.live.running import run
+
+    command = [sys.executable, "-m", "epicast.cli.main", "node"]
+    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls)
+    workload = None if messages is None else Workload(messages, rate, payload)
+    audience = _Audience(as_json=as_json, quiet=quiet, lasting=seconds is None)
+    run(conduct(plan, workload, seconds, audience))
+    if audience.failed:
+        raise typer.Exit(NOT_DELIVERED)
+
+
+class _Audience:
+    def __init__(self, *, as_json: bool, quiet: bool, lasting: bool) -> None:
+        from epicast.cli.progress import LINE_EVERY_S, Every
+
+        self._as_json, self._quiet, self._lasting = as_json, quiet, lasting
+        self._due = Every(LINE_EVERY_S)
+        self._due()  # a small cluster needs no line
+        self.failed = False
+
+    def starting(self, how_far: str) -> None:
+        if self._due():
+            self._note(f"{how_far} nodes have started")
+
+    def ready(self, cluster: Cluster, seconds: float) -> None:
+        from epicast.cli import cluster_view as view
+
+        self._print(view.ready_dict(cluster, seconds), view.ready_view, cluster, seconds, self._lasting)
+
+    def played(self, outcome: Outcome) -> None:
+        from epicast.cli import cluster_view as view
+
+        self.failed = bool(outcome.missing)
+        self._print(view.outcome_dict(outcome), view.outcome_view, outcome)
+
+    def ended_early(self, what: str) -> None:
+        self._note(what)
+
+    def _print(self, table: dict[str, Any], view: Any, *what: Any) -> None:
+        from epicast.cli.output import console, print_json
+
+        if self._as_json:
+            print_json(table)
+        else:
+            console().print(view(*what))
+        sys.stdout.flush()
+
+    def _note(self, text: str) -> None:
+        from epicast.cli.output import note
+
+        if not self._quiet:
+            note(text)

@@ -1,0 +1,86 @@
+"""A cluster on this machine as people and programs read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from epicast.cli import formats as f
+
+if TYPE_CHECKING:
+    from epicast.live.cluster import Cluster, Outcome
+
+NODES_MISSING_MAX = 10
+
+
+def ready_dict(cluster: Cluster, seconds: float) -> dict[str, Any]:
+    return {
+        "event": "ready",
+        "seconds": round(seconds, 3),
+        "nodes": [
+            {
+                "number": member.number,
+                "id": member.id,
+                "address": member.address,
+                "admin": str(member.admin),
+                "pid": member.pid,
+            }
+            for member in cluster.members
+        ],
+        "keys": str(cluster.keys) if cluster.plan.tls else None,
+    }
+
+
+def ready_view(cluster: Cluster, seconds: float, lasting: bool) -> RenderableType:
+    """`lasting`: there is time to try something."""
+    table = Table(box=None, header_style="bold", padding=(0, 3, 0, 0))
+    table.add_column("node", justify="right")
+    table.add_column("address")
+    table.add_column("admin")
+    for member in cluster.members:
+        table.add_row(str(member.number), member.address, f"http://{member.admin}")
+    joined = f"{len(cluster.members):,} nodes joined in {seconds:.1f} s."
+    nodes = Padding(table, (0, 0, 1, 2), expand=False)
+    if not lasting:
+        return Group(nodes, joined)
+    first = cluster.members[0]
+    keys = f" --keys {cluster.keys} --name client" if cluster.plan.tls else ""
+    commands = (
+        f"epicast sub '**' --seed {first.address}{keys}",
+        f"epicast pub some/topic hello --seed {first.address}{keys}",
+        f"epicast top --admin {first.admin}",
+    )
+    # To be copied: never broken into lines.
+    shown = [Text(f"  {command}", style="cyan", no_wrap=True, overflow="ignore") for command in commands]
+    return Group(nodes, f"{joined} Ctrl-C ends them. Meanwhile:", *shown)
+
+
+def outcome_dict(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "event": "played",
+        "messages": outcome.messages,
+        "payload_bytes": outcome.payload_bytes,
+        "publish_s": round(outcome.publish_s, 6),
+        "delivered": sum(outcome.delivered.values()),
+        "duplicates": outcome.duplicates,
+        "copies_per_delivery": outcome.copies_per_delivery,
+        "missing": [{"number": number, "messages": count} for number, count in outcome.missing.items()],
+    }
+
+
+def outcome_view(outcome: Outcome) -> RenderableType:
+    nodes, missing = len(outcome.delivered), outcome.missing
+    pace = f.rate(outcome.messages / outcome.publish_s) if outcome.publish_s > 0 else f.DASH
+    head = f"{outcome.messages:,} messages of {f.size(outcome.payload_bytes)} published at {pace}: "
+    if not missing:
+        copies = outcome.copies_per_delivery
+        more = "" if copies is None else f", {f.number(copies)} copies a delivery"
+        return Text(f"{head}delivered by all {nodes:,} nodes{more}")
+    listed = [f"node {number} lacks {count:,}" for number, count in list(missing.items())[:NODES_MISSING_MAX]]
+    if len(missing) > NODES_MISSING_MAX:
+        listed.append("…")
+    return Text(f"{head}NOT delivered by {len(missing):,} of {nodes:,} nodes: {', '.join(listed)}")

@@ -1,0 +1,53 @@
+"""The options that the commands with a live node have in common: whom to meet, and with which keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+JOIN_S = 30.0
+
+
+def option(heading: str, metavar: str | None, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=heading, **more)
+
+
+Seed = Annotated[
+    list[str] | None, option("Cluster", "ADDRESS", "A node that is there already, or @FILE with one a line; repeat it.")
+]
+Lan = Annotated[bool, option("Cluster", None, "Find others on the local network.", "--lan")]
+ClusterName = Annotated[
+    str | None,
+    option("Cluster", "NAME", "Nodes of other clusters are refused. Default: of the keys, or epicast.", "--cluster"),
+]
+StackName = Annotated[
+    str | None, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file. Default: brisa.", "--stack")
+]
+Listen = Annotated[
+    str | None, option("Cluster", "ADDRESS", "Default: a free port, at the address from which the seed is reached.")
+]
+Advertise = Annotated[
+    str | None, option("Cluster", "ADDRESS", "Where others reach this node, if it is not where it listens.")
+]
+Keys = Annotated[Path | None, option("Security", "FOLDER", "As `epicast keys issue` left it.")]
+Name = Annotated[str | None, option("Security", "NAME", "Of the certificate in the folder of keys.")]
+Sign = Annotated[bool, option("Security", None, "Publish signed messages and accept no others.", "--sign")]
+Insecure = Annotated[bool, option("Security", None, "Listen beyond this machine without keys.", "--insecure")]
+Join = Annotated[
+    float, option("Cluster", "SECONDS", "Give up if nobody lets us in within so long.", "--timeout", min=0.1)
+]
+Admin = Annotated[str, typer.Option(metavar="ADDRESS", help="What `epicast node` prints as its admin address.")]
+Json = Annotated[bool, option("Output", None, "Print JSON.", "--json")]
+Quiet = Annotated[bool, option("Output", None, "Say nothing on stderr but errors.", "--quiet", "-q")]
+
+
+def stack_setting(stack: str | None) -> Any:
+    from epicast.cli.settings import stack_from
+
+    return None if stack is None else stack_from(stack)
+
+
+def text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

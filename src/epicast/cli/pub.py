@@ -1,0 +1,78 @@
+"""`epicast pub`: publish a message, or every line of stdin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from epicast.cli import live_options as live
+from epicast.cli.live_options import option
+
+
+def pub(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Like prices/eur.")],
+    message: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="Without it, every line of stdin is a message.")
+    ] = None,
+    whole: Annotated[bool, option("Message", None, "All of stdin is one message.", "--whole")] = False,
+    header: Annotated[list[str] | None, option("Message", "NAME=TEXT", "Goes with the messages; repeat it.")] = None,
+    seed: live.Seed = None,
+    lan: live.Lan = False,
+    cluster: live.ClusterName = None,
+    stack: live.StackName = None,
+    listen: live.Listen = None,
+    timeout: live.Join = live.JOIN_S,
+    keys: live.Keys = None,
+    name: live.Name = None,
+    sign: live.Sign = False,
+    insecure: live.Insecure = False,
+    as_json: Annotated[bool, option("Output", None, "Print a JSON object for each message.", "--json")] = False,
+) -> None:
+    """Publish a message, or every line of stdin: join, publish, leave when all is sent."""
+    from epicast.core.errors import EpicastError
+    from epicast.live import pubsub
+    from epicast.live.running import run
+    from epicast.live.settings import Settings
+
+    if message is not None and whole:
+        raise EpicastError("--whole is for stdin: leave it or MESSAGE out")
+    flags = {
+        "listen": listen,
+        "seeds": seed or None,
+        "lan": lan or None,
+        "cluster": cluster,
+        "stack": live.stack_setting(stack),
+        "keys": live.text(keys),
+        "name": name,
+        "sign": sign or None,
+        "insecure": insecure or None,
+    }
+    sys.stdout.flush()  # what follows is written past it
+    done = run(
+        pubsub.publish(
+            Settings.read(None, flags),
+            topic,
+            None if message is None else message.encode("utf-8", "surrogateescape"),
+            headers=_headers(header or ()),
+            whole=whole,
+            receipts=as_json,
+            join_s=timeout,
+        )
+    )
+    if done is None:
+        raise KeyboardInterrupt
+
+
+def _headers(given: Sequence[str]) -> dict[str, str]:
+    from epicast.core.errors import EpicastError
+
+    headers: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise EpicastError(f"--header {text}: expected name=text, like unit=usd")
+        headers[name] = value
+    return headers

@@ -1,0 +1,132 @@
+"""`epicast cluster`: real processes on this machine, which all end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from epicast.cli.cluster_view import outcome_view
+from epicast.core.errors import EpicastError
+from epicast.live.cluster import Outcome, Plan
+from epicast.live.pages import fetch_status
+from epicast.trace.merge import find_journals
+from tests.live.programs import Program
+from tests.unit.cli.shell import Shell
+
+N = 4
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+def answers(admin: str) -> bool:
+    try:
+        return bool(fetch_status(admin))
+    except EpicastError:
+        return False
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_workload_reaches_every_node_and_all_leave(tmp_path: Path) -> None:
+    words = ("cluster", N, "--json", "--messages", 40, "--rate", 200, "--payload", 300, "--seconds", 0)
+    with Program(*words, "--trace", tmp_path / "trace") as cluster:
+        ready, played = cluster.json(), cluster.json()
+        assert (cluster.wait(), cluster.rest(), cluster.errors()) == (0, [], [])
+    assert [each["number"] for each in ready["nodes"]] == [1, 2, 3, 4]
+    assert len({each["address"] for each in ready["nodes"]} | {each["admin"] for each in ready["nodes"]}) == 2 * N
+    assert (played["messages"], played["delivered"], played["missing"]) == (40, 40 * N, [])
+    assert played["copies_per_delivery"] >= 1
+    assert not any(runs(each["pid"]) for each in ready["nodes"])
+    assert sorted(path.name for path in (tmp_path / "trace").iterdir()) == ["1", "2", "3", "4"]
+    assert len(find_journals(tmp_path / "trace")) == N
+
+
+def test_ctrl_c_ends_all_nodes_in_good_order() -> None:
+    with Program("cluster", N, "--tls") as cluster:
+        lines = [cluster.line() for _ in range(N + 6)]
+        assert lines[0].split() == ["node", "address", "admin"]
+        assert "4 nodes joined" in lines[N + 2]
+        admins = [line.split()[2] for line in lines[1 : N + 1]]
+        statuses = [fetch_status(admin) for admin in admins]
+        assert all(status["joined"] and status["secure"] for status in statuses)
+        assert cluster.stop(signal.SIGINT) == 0
+        assert cluster.errors() == []
+        assert [line.split()[:2] for line in lines[-3:]] == [["epicast", "sub"], ["epicast", "pub"], ["epicast", "top"]]
+
+
+def test_the_cluster_outlives_a_node_and_tells_of_it() -> None:
+    with Program("cluster", 3, "--json") as cluster:
+        nodes = cluster.json()["nodes"]
+        os.kill(nodes[2]["pid"], signal.SIGKILL)
+        assert cluster.until(f"node 3 ({nodes[2]['address']}) ended: killed by SIGKILL")
+        assert fetch_status(nodes[0]["admin"])["id"] == nodes[0]["id"]
+        assert cluster.stop(signal.SIGTERM) == 0
+
+
+def test_nodes_end_even_if_the_command_is_killed() -> None:
+    with Program("cluster", 2, "--json") as cluster:
+        nodes = cluster.json()["nodes"]
+        cluster.stop(signal.SIGKILL)
+    for each in nodes:
+        while answers(each["admin"]):
+            pass
+
+
+def test_ports_follow_the_base_port_and_one_that_is_taken_is_told() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with Program("cluster", 2, "--base-port", port) as cluster:
+            assert cluster.wait() == 2
+            said = cluster.errors()[-1]
+    assert said.startswith(f"epicast: error: node 1 ended: cannot listen at 127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["0"], "nodes: expected 1 to 200, got 0"),
+        (["201"], "nodes: expected 1 to 200, got 201"),
+        (["many"], "N"),
+        (["2", "--base-port", "65535"], "base-port: expected 1 to 65532, got 65535"),
+        (["2", "--stack", "nope"], "node 1 ended: unknown stack 'nope'"),
+        (["2", "--payload", "0"], "--payload"),
+        (["2", "--payload", "300000"], "--payload"),
+        (["2", "--seconds", "-1"], "--seconds"),
+    ],
+)
+def test_bad_options_are_refused(shell: Shell, words: list[str], said: str) -> None:
+    assert said in shell.refusal("cluster", *words)
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "kept").touch()
+    assert "is not empty: choose a new folder" in shell.refusal("cluster", 2, "--trace", tmp_path)
+
+
+def test_what_is_missing_is_told() -> None:
+    outcome = Outcome(100, 1000, 1.0, {1: 100, 2: 100, 3: 97}, 10)
+    assert outcome.missing == {3: 3}
+    assert "NOT delivered by 1 of 3 nodes: node 3 lacks 3" in str(outcome_view(outcome))
+    alone = Outcome(100, 1000, 1.0, {1: 100})
+    assert alone.copies_per_delivery is None
+    assert "delivered by all 1 nodes" in str(outcome_view(alone))
+
+
+def test_a_plan_is_checked() -> None:
+    Plan(200, ["epicast", "node"], base_port=65_136).check()
