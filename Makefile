@@ -41,7 +41,7 @@ bench-pipeline: $(INSTALLED) ## measure the pipeline on a trace of 50 million ro
 bench-live: $(INSTALLED) ## compare live nodes with NATS, Redis, mosquitto and zenoh
 	@$(VENV)/bin/epicast bench live
 
-soak: $(INSTALLED) ## let live nodes suffer for about an hour: kills, halts, partitions, fuzzing
+soak: $(INSTALLED) ## let live nodes suffer for twenty minutes: kills, halts, partitions, hostile bytes
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_fuzz.py
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)

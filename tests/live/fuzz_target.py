@@ -118,10 +118,16 @@ class Cell:
 
 
 def require_readable(msg: Message) -> None:
+    """As a live node says it: what the events of a stream have in common is told before them."""
+    shape = _shapes.get(type(msg))
+    if shape is not None:
+        msg = shape.head(msg, shape.stream_of(msg))
     said = frame(msg)
     assert len(said) <= FRAME_BYTES, f"{type(msg).__name__} of {len(said)} bytes"
     try:
-        _decoder.unframe(said)
+        read = _decoder.unframe(said)
+        if isinstance(read, Head):
+            Known(_decoder, _shapes).learn(read)
     except WireError as error:
         raise AssertionError(f"the friend cannot read {type(msg).__name__}: {error}") from None
 

@@ -18,7 +18,7 @@ from epicast.stacks import stack as stacks
 from epicast.stacks.stack import Stack
 from tests.live.attacker import Attacker
 
-DEADLINE_S = 10.0
+DEADLINE_S = 7.0
 STALL_S = 0.050
 _TICK_S = 0.002
 

@@ -169,7 +169,7 @@ def test_a_node_outlives_any_sequence_of_frames() -> None:
         try:
             attack()
             runner.run(siege.stands())
-            runner.run(until(lambda: not siege.node._hub.door.handshakes))  # type: ignore[arg-type]
+            runner.run(until(lambda: not siege.node._hub.door.handshakes))
         finally:
             Attacker.close_all()
             runner.run(stack.aclose())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from epicast.live.envelope import pack_plain
 from epicast.live.hello import Refusal
 from epicast.live.sync import new_loop
 from epicast.live.tls import Tls
-from epicast.membership.hyparview_messages import Join
 from epicast.wire.codec import frame
 from epicast.wire.frames import event_frame
 from tests.live.attacker import ME, Attacker, head, hello, stream_of
 from tests.live.certified import HOST, LONG_AGO, make_cluster, make_odd
+from tests.live.neighbour import neighbour_of
 from tests.live.siege import LIMITS, STALL_S, Siege, besieged, run, until
 
 CLUSTER = "prices"
@@ -144,21 +142,9 @@ def test_a_link_over_tls_outlives_the_time_for_greetings(folder: Path) -> None:
 # Signed messages
 
 
-@asynccontextmanager
-async def member_of(siege: Siege, folder: Path) -> AsyncIterator[Attacker]:
-    """A true member, in the active view of the node, that would like to be more."""
-    tls = Tls.from_folder(folder, "evil")
-    attacker = await Attacker.greeted(siege.node.address, credulous(tls), cluster=CLUSTER)
-    attacker.send(Join())
-    await until(lambda: ME in siege.node.neighbours)
-    staying = asyncio.create_task(attacker.stay())
-    reading = asyncio.create_task(attacker.reader.read())
-    try:
-        yield attacker
-    finally:
-        staying.cancel()
-        reading.cancel()
-        attacker.close()
+def member_of(siege: Siege, folder: Path) -> Any:
+    """A true member, that would like to be more."""
+    return neighbour_of(siege, credulous(Tls.from_folder(folder, "evil")), cluster=CLUSTER)
 
 
 def true_message(siege: Siege) -> Data:
