@@ -102,7 +102,7 @@ class Siege:
     @property
     def refused(self) -> int:
         """Connections for which there was no room."""
-        return self.node._hub.door.refused
+        return self.node._hub.counters["connections refused"]
 
     async def goes_on(self, rounds: int = 3, topic: str = "honest") -> None:
         """Both publish, and both get it once."""

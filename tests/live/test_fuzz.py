@@ -212,7 +212,6 @@ FINDINGS: dict[str, list[bytes]] = {
 }
 
 
-@pytest.mark.xfail(reason="what an enemy says makes a node say what its friends cannot read")
 @pytest.mark.parametrize("what", FINDINGS)
 def test_what_was_found_is_mended(what: str) -> None:
     one_input(as_input(FINDINGS[what]))

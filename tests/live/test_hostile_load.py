@@ -25,7 +25,6 @@ from tests.live.siege import LIMITS, STALL_S, Siege, besieged, run, until
 PIECES = msgspec.structs.replace(LIMITS, reassembly_bytes=1 << 16, message_bytes=1 << 15, reassembly_us=400_000)
 
 
-@pytest.mark.xfail(reason="pieces without content are not counted by the cap in bytes")
 def test_empty_pieces_are_not_kept_without_end() -> None:
     async def attack() -> None:
         async with besieged(limits=PIECES) as siege, neighbour_of(siege) as attacker:
@@ -41,7 +40,6 @@ def test_empty_pieces_are_not_kept_without_end() -> None:
     run(attack())
 
 
-@pytest.mark.xfail(reason="the cap in bytes is looked at only when the first piece of a message comes")
 def test_pieces_are_not_kept_above_the_cap() -> None:
     async def attack() -> None:
         async with besieged(limits=PIECES) as siege, neighbour_of(siege) as attacker:
@@ -56,7 +54,6 @@ def test_pieces_are_not_kept_above_the_cap() -> None:
     run(attack())
 
 
-@pytest.mark.xfail(reason="pieces are given up only when another message in pieces comes")
 def test_a_message_that_never_becomes_whole_is_given_up_in_time() -> None:
     async def attack() -> None:
         async with besieged(limits=PIECES) as siege, neighbour_of(siege) as attacker:
@@ -75,7 +72,7 @@ def test_a_message_that_never_becomes_whole_is_given_up_in_time() -> None:
         b"",
         b"\x00",
         b"\x00\x01\x02",
-        pytest.param(b"\x80" + bytes(8), marks=pytest.mark.xfail(reason="flags that nobody knows are passed over")),
+        b"\x80" + bytes(8),
     ],
     ids=["nothing", "one byte", "three bytes", "unknown flags"],
 )
@@ -107,7 +104,6 @@ def test_envelopes_that_lie_about_themselves_reach_nobody() -> None:
     run(attack())
 
 
-@pytest.mark.xfail(reason="a run of messages keeps all the bytes that it came with")
 def test_of_what_came_together_only_the_messages_are_kept() -> None:
     """A message is kept for those who miss it; what came in the same breath is not."""
     padding = frame(data(FLOW, ME, 0, bytes(140_000)))  # an old message again
@@ -139,7 +135,6 @@ def has_delivered(siege: Siege, count: int) -> bool:
 # Work that peers make
 
 
-@pytest.mark.xfail(reason="every message kept is compared with every range that is asked for")
 def test_a_request_for_much_is_answered_without_a_stall() -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker:
@@ -193,7 +188,7 @@ IN_ONE_TURN = "all that came in one piece is handled in one turn of the loop"
 @pytest.mark.parametrize(
     "what",
     [
-        pytest.param("joins", marks=pytest.mark.xfail(reason=IN_ONE_TURN)),
+        "joins",
         pytest.param("keep-alives", marks=pytest.mark.xfail(reason=IN_ONE_TURN, strict=False)),  # just about
         pytest.param("events", marks=pytest.mark.xfail(reason=IN_ONE_TURN, strict=False)),
         "shuffles",
@@ -209,7 +204,6 @@ def test_a_flood_of_messages_stalls_nobody(what: str) -> None:
     run(attack())
 
 
-@pytest.mark.xfail(reason="whoever connects while a subscriber blocks is read from all the same")
 def test_a_subscriber_that_blocks_is_not_flooded_over_new_connections() -> None:
     async def attack() -> None:
         async with besieged() as siege, siege.node.subscribe("spam", policy="block", messages_max=100) as slow:

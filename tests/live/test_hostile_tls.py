@@ -185,7 +185,7 @@ def as_event(message: Data) -> bytes:
     "way",
     [
         "event",
-        pytest.param("message", marks=pytest.mark.xfail(reason="only events of streams are asked for their signature")),
+        "message",
     ],
 )
 def test_forged_messages_reach_nobody_and_take_nobodys_place(folder: Path, way: str) -> None:

@@ -81,7 +81,9 @@ class WindowMachine(RuleBasedStateMachine):
         self.real.settle(told)
         if self.provisional:
             first = min([told, self.first, *self.before])
-            if first < self.first:
+            if not self.known:  # nobody may ever have published the number that we began with
+                self.known, self.first = set(self.before), first
+            elif first < self.first:
                 first = max(first, self.mark - self.cap)
                 self.known = {seq for seq in self.known | self.before if seq >= first}
                 self.first = first

@@ -24,7 +24,9 @@ Topic = Annotated[str, msgspec.Meta(max_length=TOPIC_LENGTH_MAX)]
 Path = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=PATH_LENGTH_MAX)]
 Peers = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-Hops = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
+Last = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)]  # of the numbers received; -1: none
+HOPS_MAX = (1 << 15) - 1
+Hops = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))  # subclasses are frozen too
@@ -67,5 +69,5 @@ class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     flow: tuple[NodeId, int]
     path: Path
-    progress: Annotated[tuple[tuple[NodeId, int], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)] = ()
+    progress: Annotated[tuple[tuple[NodeId, Last], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)] = ()
     pending: bool = False  # looking for a parent, or about to change it: not to be adopted now

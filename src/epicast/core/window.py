@@ -62,7 +62,12 @@ class SeqWindow:
         if self.before is None:
             return
         first = min(first, self.first, min(self.before, default=self.first))
-        if first < self.first:
+        if self.next == self.first and not self.ahead:
+            # Nothing came at or above the number that we began with: perhaps nobody ever published it.
+            self.first = self.next = first
+            self.ahead = dict.fromkeys(sorted(self.before)[-self.cap :]) or NOTHING
+            self._absorb()
+        elif first < self.first:
             # No farther back than the table of numbers above a hole can reach.
             first = max(first, self.next - self.cap)
             self.ahead = {**self.ahead, **dict.fromkeys(range(max(self.first, first), self.next))}

@@ -52,6 +52,9 @@ from epicast.dissemination.brisa_repair import TreeRepair
 __all__ = ["Brisa", "BrisaConfig"]
 
 
+PROGRESS_MAX = 4096  # names told on one keep-alive: half a megabyte at most
+
+
 class Brisa(TreeRepair):
     __slots__ = ("_recent", "_told", "_watch", "next_seq", "own")
 
@@ -313,12 +316,18 @@ class Brisa(TreeRepair):
         return position is not None and position.path[-2:-1] == (self.env.me,)
 
     def positions(self) -> tuple[Position, ...]:
-        if len(self.flows) <= self.config.positions_max:
-            return tuple([flow.position() for flow in self.flows.values()])
-        flows, most = list(self.flows.values()), self.config.positions_max
+        flows, room = list(self.flows.values()), PROGRESS_MAX
+        told: list[Position] = []
+        if not flows:
+            return ()
         start = self._told % len(flows)
-        self._told = start + most
-        return tuple([flow.position() for flow in (flows + flows)[start : start + most]])
+        for flow in (flows[start:] + flows[:start])[: self.config.positions_max]:
+            room -= len(flow.windows) + len(flow.path)
+            if room < 0 and told:
+                break
+            told.append(flow.position())
+        self._told = start + len(told) if len(told) < len(flows) else 0
+        return tuple(told)
 
     def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
         if peer not in self.neighbours:

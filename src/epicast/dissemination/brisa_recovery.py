@@ -145,7 +145,7 @@ class Recovery:
         flow = self.flows.get(msg.flow)
         if flow is None or (sender not in self.neighbours and flow.root != self.env.me):
             return
-        found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges)
+        found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges[:RANGES_MAX])
         if firsts:
             self.env.send(sender, Baseline(flow.id, tuple(firsts.items()), msg.age_us))
         for data in found[: self.config.recover_max]:
@@ -192,10 +192,9 @@ class Recovery:
         for source, first in msg.firsts:
             if source == self.env.me:
                 continue
-            known = source in flow.windows or len(flow.windows) < self.config.sources_max
-            if not known:
-                continue
-            window = flow.window(source, first, self.config.buffer_messages)
+            window = flow.windows.get(source)
+            if window is None:
+                continue  # the first of its messages will say more than anyone else can
             if window.provisional:
                 if msg.age_us:
                     window.settle(first)

@@ -22,6 +22,8 @@ from epicast.dissemination.brisa_flow import FlowState, Repair
 from epicast.dissemination.brisa_messages import Activate, Deactivate, Whereabouts
 from epicast.dissemination.brisa_recovery import Recovery
 
+TAINT_MAX = 256  # as long as a path may be
+
 
 class TreeRepair(Recovery):
     __slots__ = ()
@@ -76,12 +78,15 @@ class TreeRepair(Recovery):
             return
         if flow.repair is None:
             flow.repair = Repair(self.env.now_us(), self.config.hard_retry_us, initial=initial)
-        for node in taint:
-            # Every path begins at the source: tainting it would leave no candidate at all.
-            if node != flow.root:
-                flow.repair.taint[node] = None
+        self._taint(flow, flow.repair, taint)
         if flow.repair.asked is None:
             self._try_next(flow)
+
+    def _taint(self, flow: FlowState, repair: Repair, nodes: Iterable[NodeId]) -> None:
+        """Every path begins at the source: tainting it would leave no candidate at all."""
+        for node in nodes:
+            if len(repair.taint) < TAINT_MAX and node not in (flow.root, self.env.me):
+                repair.taint[node] = None
 
     def _try_next(self, flow: FlowState) -> None:
         repair = flow.repair
@@ -216,9 +221,7 @@ class TreeRepair(Recovery):
         if sender == flow.parent:
             self.lose_parent(flow, (*taint, sender))
         elif flow.repair is not None:
-            for node in (*taint, sender):
-                if node not in (flow.root, self.env.me):
-                    flow.repair.taint[node] = None
+            self._taint(flow, flow.repair, (sender, *taint))
 
     def on_whereabouts(self, sender: NodeId, msg: Whereabouts) -> None:
         if sender in self.neighbours:

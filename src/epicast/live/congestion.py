@@ -27,6 +27,7 @@ class Congestion:
         self._loop, self._limits, self._connections, self._cut = loop, limits, connections, cut
         self._congested: dict[Connection, None] = {}
         self._waiting: list[asyncio.Future[None]] = []  # publishers
+        self._holders: dict[object, None] = {}  # subscribers that block
         self._closed = False
 
     def __bool__(self) -> bool:
@@ -63,10 +64,17 @@ class Congestion:
 
     def hold(self, who: object) -> None:
         """Read from nobody until it is let go: a subscriber that blocks."""
+        self._holders[who] = None
         for conn in self._connections():
             conn.wait_for(who)
 
+    def welcome(self, conn: Connection) -> None:
+        """A new connection waits like all others."""
+        for who in self._holders:
+            conn.wait_for(who)
+
     def let_go(self, who: object) -> None:
+        self._holders.pop(who, None)
         for conn in self._connections():
             conn.no_longer_wait_for(who)
 

@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         "sent_heads",
         "since_us",
         "target",
+        "todo",
         "transport",
         "used_us",
         "watch",
@@ -63,6 +64,7 @@ class Connection(asyncio.Protocol):
         self.closing = False
         self.ended = False
         self.reason = ""  # why it ended
+        self.todo: list[Any] = []  # frames that wait for their turn
         self.known: Any = None  # what the peer told of streams
         self.sent_heads: dict[int, tuple[Any, int]] = {}  # what we told it: path and hops, by stream
         self.sent_bytes = self.received_bytes = 0

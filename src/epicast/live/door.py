@@ -35,7 +35,7 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
         self._inside: dict[Connection, None] = {}  # accepted, and not greeted yet
         self._by_address: Counter[str] = Counter()
-        self.refused = 0  # for want of room
+        self.counters: Counter[str] = Counter()  # the hub's, once there is one
 
     # Listening
 
@@ -75,7 +75,7 @@ class Door:
                 welcome = self._start(loop, self._welcome(loop, conn, accepted))
                 welcome.add_done_callback(partial(self._welcomed, conn, accepted))
             else:
-                self.refused += 1
+                self.counters["connections refused"] += 1
                 accepted.close()
 
     async def _welcome(self, loop: asyncio.AbstractEventLoop, conn: Connection, accepted: socket.socket) -> None:

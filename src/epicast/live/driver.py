@@ -150,7 +150,10 @@ class Driver:
         if type(msg) is Head:
             conn.known.learn(msg)
             return
-        self._handle(conn, msg, HEADER_BYTES + len(body))
+        if self.shapes.get(type(msg)) is None:
+            self._handle(conn, msg, HEADER_BYTES + len(body))
+        else:  # whole, without a stream: nobody sends it so, but it is as good or bad as any
+            self._event(conn, msg, HEADER_BYTES + len(body))
 
     def run(self, conn: Connection, run: Run) -> None:
         like = conn.known.find(run.stream)
@@ -161,11 +164,14 @@ class Driver:
         if self._take_run is not None and self.recorder is None and self._whole(conn, like, run):
             return
         for msg in shape.events(like, run.seq, run):
-            if not self.app.authentic(msg):
-                self.recorded(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
-                self.hub.counters["bad signatures"] += 1
-                continue
-            self._handle(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
+            self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
+
+    def _event(self, conn: Connection, msg: Any, size: int) -> None:
+        if self.app.authentic(msg):
+            self._handle(conn, msg, size)
+            return
+        self.recorded(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
+        self.hub.counters["bad signatures"] += 1
 
     def _whole(self, conn: Connection, like: Any, run: Run) -> bool:
         """All of a run at once, if the protocol and the application can."""

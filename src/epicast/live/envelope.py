@@ -20,6 +20,7 @@ import msgspec
 from epicast.core.errors import WireError
 
 SIGNED, HEADERS, FRAGMENT = 1, 2, 4
+KNOWN = SIGNED | HEADERS | FRAGMENT
 PLAIN = Struct(">BQ")
 _FRAGMENT = Struct(">QII")
 _SIGNATURE_BYTES = 64
@@ -97,6 +98,8 @@ def unpack(packed: bytes) -> Envelope:
         packed = signature.covered
     try:
         flags, published_us = PLAIN.unpack_from(packed)
+        if flags & ~KNOWN:
+            raise WireError("flags that nobody knows")
         at = PLAIN_BYTES
         headers: dict[str, str] = {}
         if flags & HEADERS:

@@ -33,6 +33,8 @@ from epicast.wire.streams import Known
 LOOK_EVERY_S = 0.5
 CROSSING_RETRY_S = 0.25
 CUT_WITHIN_S = 0.5
+TURN_US = 10_000  # how long one connection may keep the loop
+CLOCK_EVERY = 16
 
 
 class Driver(Protocol):
@@ -55,6 +57,7 @@ class Hub(Sending):
         self.me = greeting.node
         self.high_bytes = limits.peer_queue_high_bytes
         super().__init__()
+        door.counters = self.counters
         self.current: Connection | None = None  # whose frames are being handled
         self.backoff = Backoff(limits.backoff_us, limits.backoff_max_us, rng)
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
@@ -116,7 +119,7 @@ class Hub(Sending):
         try:
             async with asyncio.timeout(self.limits.handshake_us / 1e6):
                 await self.door.connect(self.loop, conn, address)
-        except (OSError, TimeoutError, EpicastError) as error:
+        except (OSError, TimeoutError, ValueError, EpicastError) as error:  # ValueError: a name that is none
             self.backoff.failed(address, self.driver.now_us())
             self._unreachable(target, _why(error))
 
@@ -160,11 +163,33 @@ class Hub(Sending):
         return not self.closed and len(self.links) < self.limits.connections
 
     def received(self, conn: Connection, frames: list[bytes | Run]) -> None:
-        self.current = conn
+        if conn.todo:
+            conn.todo += frames
+        else:
+            self._work(conn, frames)
+
+    def _go_on(self, conn: Connection) -> None:
+        frames, conn.todo = conn.todo, []
         try:
-            for each in frames:
+            self._work(conn, frames)
+        except WireError as error:
+            self.nonsense(conn, str(error))
+        if not conn.todo:
+            conn.no_longer_wait_for(TURN_US)
+
+    def _work(self, conn: Connection, frames: list[bytes | Run]) -> None:
+        """For a while; then others have their turn, and nothing more is read from here until all is done."""
+        self.current = conn
+        over_us = self.driver.now_us() + TURN_US
+        try:
+            for done, each in enumerate(frames):
                 if conn.closing and conn.reason:
                     return
+                if done % CLOCK_EVERY == CLOCK_EVERY - 1 and self.driver.now_us() > over_us:
+                    conn.todo = frames[done:]
+                    conn.wait_for(TURN_US)
+                    self.loop.call_soon(self._go_on, conn)
+                    break
                 if not conn.peer:
                     self._on_greeting(conn, each)
                 elif type(each) is Run:
@@ -312,6 +337,7 @@ class Hub(Sending):
         if link is None:
             link = self.links[peer] = Link(peer)
         link.conn, link.dialling = conn, False
+        self.congestion.welcome(conn)
         waiting, link.waiting = link.waiting, []
         for msg in waiting:
             self._transmit(conn, msg)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from epicast.live.tls import Tls
 
 NAME_LENGTH_MAX = 100
+TIDY_S = 0.5
 
 
 class Node:
@@ -137,6 +138,7 @@ class Node:
         if self._recorder is not None:
             self._recorder.take_pictures(loop, self._stack_node)
         self._running = True
+        self._tidy()
         for each in self._discovery:
             await each.start(address, self.cluster, self._joining.found)
         if self._seeds or self._discovery:
@@ -152,11 +154,16 @@ class Node:
             if identity.cluster != self.cluster:
                 raise EpicastError(f"the keys are for cluster {identity.cluster}, this node is of {self.cluster}")
 
+    def _tidy(self) -> None:
+        self._board.reassembly.expire(self.unix_us())
+        self._tidying = asyncio.get_running_loop().call_later(TIDY_S, self._tidy)
+
     async def stop(self) -> None:
         """Leave in good order: neighbours are told, and what was published goes out first."""
         if not self._running:
             return
         self._running = False
+        self._tidying.cancel()
         for task in self._tasks:
             task.cancel()
         for each in self._discovery:

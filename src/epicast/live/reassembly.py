@@ -10,13 +10,17 @@ Lost = Callable[[str, str], None]
 """Is told the source of a message that was given up, and why."""
 
 
+PIECE_BYTES = 256  # what a piece costs besides its content
+
+
 class _Parts:
-    __slots__ = ("bytes", "count", "first_seq", "headers", "parts", "since_us")
+    __slots__ = ("bytes", "content", "count", "first_seq", "headers", "parts", "since_us")
 
     def __init__(self, count: int, since_us: int) -> None:
         self.count, self.since_us = count, since_us
         self.parts: dict[int, bytes] = {}
-        self.bytes = 0
+        self.bytes = 0  # with what its pieces cost besides their content
+        self.content = 0
         self.first_seq = 0
         self.headers: dict[str, str] = {}
 
@@ -46,32 +50,36 @@ class Reassembly:
         key = (source, group)
         parts = self._waiting.get(key)
         if parts is None:
-            self._make_room(now_us)
+            self.expire(now_us)
             parts = self._waiting[key] = _Parts(count, now_us)
         if count != parts.count or index in parts.parts:
             return None
         parts.parts[index] = envelope.payload
-        parts.bytes += len(envelope.payload)
-        self._bytes += len(envelope.payload)
+        size = PIECE_BYTES + len(envelope.payload) + sum(len(k) + len(v) for k, v in envelope.headers.items())
+        parts.bytes += size
+        self._bytes += size
         if index == 0:
             parts.first_seq, parts.headers = seq, envelope.headers
-        if parts.bytes > self._message_bytes_max:
+        parts.content += len(envelope.payload)
+        if parts.content > self._message_bytes_max:
             self._give_up(key, "too large")
         elif len(parts.parts) == count:
             del self._waiting[key]
             self._bytes -= parts.bytes
             return Whole(parts.first_seq, b"".join(parts.parts[at] for at in range(count)), parts.headers)
+        else:
+            self._make_room()
         return None
 
     def expire(self, now_us: int) -> None:
-        for key, parts in list(self._waiting.items()):
-            if parts.since_us > now_us - self._age_max_us:
+        while self._waiting:
+            key = next(iter(self._waiting))
+            if self._waiting[key].since_us > now_us - self._age_max_us:
                 return
             self._give_up(key, "pieces missing")
 
-    def _make_room(self, now_us: int) -> None:
-        self.expire(now_us)
-        while self._waiting and self._bytes >= self._bytes_max:
+    def _make_room(self) -> None:
+        while self._bytes > self._bytes_max:
             self._give_up(next(iter(self._waiting)), "too many messages in pieces")
 
     def _give_up(self, key: tuple[str, int], why: str) -> None:

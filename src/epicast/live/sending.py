@@ -135,8 +135,7 @@ class Sending:
             conn.sent_heads[stream] = (path, event.hops)  # the same in another object
             return
         if told is None and len(conn.sent_heads) >= STREAMS_MAX:
-            conn.cut("too many streams on one link")
-            return
+            del conn.sent_heads[next(iter(conn.sent_heads))]  # as the receiver does
         conn.sent_heads[stream] = (path, event.hops)
         conn.send(frame(shape.head(event, stream)))
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live.config import Limits, Policy
-from epicast.live.envelope import FRAGMENT, HEADERS, PLAIN, PLAIN_BYTES, SIGNED, unpack
+from epicast.live.envelope import PLAIN, PLAIN_BYTES, unpack
 from epicast.live.messages import Gap, Message
 from epicast.live.reassembly import Reassembly
 from epicast.live.subscription import Subscription
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections import Counter
 
 ROUTES_MAX = 65_536
-_DRESSED = SIGNED | HEADERS | FRAGMENT
 
 
 class Switchboard:
@@ -78,7 +77,7 @@ class Switchboard:
         if not route:
             return
         payload: bytes = event.payload
-        if len(payload) < PLAIN_BYTES or payload[0] & _DRESSED:
+        if len(payload) < PLAIN_BYTES or payload[0]:
             self._deliver_dressed(event, route)
             return
         published_us = int.from_bytes(payload[1:PLAIN_BYTES], "big")
@@ -101,7 +100,7 @@ class Switchboard:
             if end - start < PLAIN_BYTES:
                 break
             flags, published_us = facts(data, start)
-            if flags & _DRESSED:
+            if flags:
                 break
             messages.append(Message(topic, data[start + PLAIN_BYTES : end], source, seq, published_us, now_us))
             seq += 1

@@ -155,5 +155,9 @@ class FrameReader:
             ends.append(following)
             expected += 1
             at = following
+        begin = starts[0] - EVENT_HEAD_BYTES
+        if 2 * (at - begin) < end:  # most of it is something else, which is not to be kept with it
+            data, shift = data[begin:at], begin
+            starts, ends = [start - shift for start in starts], [place - shift for place in ends]
         frames.append(Run(stream, first, data, starts, ends))
         return at

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from epicast.core.errors import WireError
-from epicast.core.message import Message
+from epicast.core.message import HOPS_MAX, Message
 from epicast.wire.codec import Decoder, encode
 
-STREAMS_MAX = 4096  # known on one link
+STREAMS_MAX = 4096  # known on one link; both ends forget the one that was told first
 _OF_EVENT = ("seq", "payload")
 _OF_PLACE = ("hops", "path")
 
@@ -74,7 +74,8 @@ class Shape:
         return Head(stream, msgspec.Raw(encode(self.blank(msg))))
 
     def blank(self, msg: Any) -> Any:
-        return msgspec.structs.replace(msg, seq=0, payload=b"")
+        # Whoever has come too far stays where it is: others would not bear one more.
+        return msgspec.structs.replace(msg, seq=0, payload=b"", hops=min(msg.hops, HOPS_MAX))
 
 
 class Shapes:
@@ -102,7 +103,7 @@ class Known:
         if shape.stream_of(like) != head.stream:
             raise WireError("a stream under a wrong number")
         if head.stream not in self.heads and len(self.heads) >= STREAMS_MAX:
-            raise WireError(f"more than {STREAMS_MAX} streams on one link")
+            del self.heads[next(iter(self.heads))]  # as the sender does
         self.heads[head.stream] = like
 
     def find(self, stream: int) -> Any:
