@@ -209,7 +209,8 @@ def test_the_last_line_of_a_log_is_one_that_says_something(tmp_path: Path) -> No
 
 
 LONG = """
-import msgspec, sys
+import msgspec, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 from epicast.cli.benchmarks.live_job import Job
 from epicast.cli.benchmarks.live_measure import run_job
 try:
@@ -229,7 +230,10 @@ def test_an_interrupted_measurement_leaves_no_process_behind(signum: signal.Sign
     with start(LONG, msgspec.json.encode(job).decode()) as process:
         pids = children_of(process, wanted)
         process.send_signal(signum)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (out, err) == ("interrupted\n", "")
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 

@@ -25,11 +25,11 @@ class Limits(Config):
     reassembly_us: PositiveDuration = 30_000_000  # a message not whole by then is given up
 
     peer_queue_bytes: Bytes = 1 << 25  # waiting for one peer; above, it is cut as too slow
-    peer_queue_high_bytes: Bytes = 1 << 19  # above, publishers wait, and relays stop reading from whom it comes
+    peer_queue_high_bytes: Bytes = 1 << 20  # above, publishers wait, and relays stop reading from whom it comes
     stall_us: PositiveDuration = 5_000_000  # a peer that takes nothing for so long while bytes wait for it is cut
     slow_us: PositiveDuration = 8_000_000  # so is one that keeps more than the high mark waiting for so long
 
-    local_socket_bytes: Bytes = 1 << 18  # of the system's buffers on this machine, where nothing is far away
+    local_socket_bytes: Bytes = 1 << 20  # of the system's buffers on this machine, where nothing is far away
 
     connections: Size = 1024  # further ones are refused
     handshakes: Size = 256  # under way at a time; further ones are closed at once

@@ -71,7 +71,7 @@ def watched(
 class _Tally:
     def __init__(self, path: Path, count: int, on_progress: Progress | None) -> None:
         self.path, self.count, self.on_progress = path, count, on_progress
-        self.ended: dict[str, bool] = {}  # by run: did it fail; a second attempt does not count twice
+        self.ended = self.failed = 0  # a second attempt at the same run, which is rare, counts twice
         self._read = 0
 
     def look(self) -> None:
@@ -80,17 +80,16 @@ class _Tally:
             content = file.read()
             whole = content[: content.rfind(b"\n") + 1]
             self._read += len(whole)
-            for line in whole.decode().splitlines():
-                run, _, how = line.partition(" ")
-                self.ended[run] = how == "failed"
+            self.ended = min(self.count, self.ended + whole.count(b"\n"))
+            self.failed = min(self.ended, self.failed + whole.count(b" failed\n"))
         if self.on_progress is not None:
-            self.on_progress(len(self.ended), sum(self.ended.values()), self.count)
+            self.on_progress(self.ended, self.failed, self.count)
 
 
 def _explained(error: BaseException, tally: _Tally) -> BaseException:
     if not isinstance(error, PySparkException):
         return error
-    kept = len(tally.ended) - sum(tally.ended.values())
+    kept = tally.ended - tally.failed
     return EpicastError(
         f"Spark stopped: {one_line(error)}; {kept} of {tally.count} runs are kept: run the same command again to go on"
     )
