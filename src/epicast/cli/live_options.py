@@ -43,7 +43,33 @@ Json = Annotated[bool, option("Output", None, "Print JSON.", "--json")]
 Quiet = Annotated[bool, option("Output", None, "Say nothing on stderr but errors.", "--quiet", "-q")]
 
 
-def stack_setting(stack: str | None) -> Any:
+def node_flags(
+    listen: str | None,
+    seeds: list[str] | None,
+    cluster: str | None,
+    stack: str | None,
+    keys: Path | None,
+    name: str | None,
+    *,
+    lan: bool,
+    sign: bool,
+    insecure: bool,
+) -> dict[str, Any]:
+    """The settings that the options above give; None where nothing was said."""
+    return {
+        "listen": listen,
+        "seeds": seeds or None,
+        "lan": lan or None,
+        "cluster": cluster,
+        "stack": _stack(stack),
+        "keys": text(keys),
+        "name": name,
+        "sign": sign or None,
+        "insecure": insecure or None,
+    }
+
+
+def _stack(stack: str | None) -> Any:
     from epicast.cli.settings import stack_from
 
     return None if stack is None else stack_from(stack)

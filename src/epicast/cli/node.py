@@ -51,17 +51,8 @@ def node(
     from epicast.live.serve import serve
     from epicast.live.settings import Settings
 
-    flags = {
-        "listen": listen,
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure) | {
         "advertise": advertise,
-        "seeds": seed or None,
-        "lan": lan or None,
-        "cluster": cluster,
-        "stack": live.stack_setting(stack),
-        "keys": live.text(keys),
-        "name": name,
-        "sign": sign or None,
-        "insecure": insecure or None,
         "admin": admin,
         "admin_public": admin_public or None,
         "trace": live.text(trace),

@@ -39,17 +39,7 @@ def pub(
 
     if message is not None and whole:
         raise EpicastError("--whole is for stdin: leave it or MESSAGE out")
-    flags = {
-        "listen": listen,
-        "seeds": seed or None,
-        "lan": lan or None,
-        "cluster": cluster,
-        "stack": live.stack_setting(stack),
-        "keys": live.text(keys),
-        "name": name,
-        "sign": sign or None,
-        "insecure": insecure or None,
-    }
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure)
     sys.stdout.flush()  # what follows is written past it
     done = run(
         pubsub.publish(

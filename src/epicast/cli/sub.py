@@ -45,17 +45,7 @@ def sub(
     from epicast.live.running import run
     from epicast.live.settings import Settings
 
-    flags = {
-        "listen": listen,
-        "seeds": seed or None,
-        "lan": lan or None,
-        "cluster": cluster,
-        "stack": live.stack_setting(stack),
-        "keys": live.text(keys),
-        "name": name,
-        "sign": sign or None,
-        "insecure": insecure or None,
-    }
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure)
     sys.stdout.flush()  # what follows is written past it
     printed = run(
         pubsub.subscribe(

@@ -98,7 +98,13 @@ class LiveEnv:
         topic: str = "",
         detail: str = "",
     ) -> None:
-        self.driver.recorded(kind, peer, source, seq, hops, topic, detail)
+        driver = self.driver
+        driver.hub.counters[f"record {Kind(kind).name.lower()}"] += 1
+        if driver.recorder is not None:
+            driver.recorder.record(kind, peer, source, seq, hops, topic, detail)
+        if kind == Kind.GAP:
+            count = detail.split(" ", 1)[0]
+            driver.app.gave_up(str(source), int(count) if count.isdigit() else 1)
 
 
 class Driver:
@@ -135,13 +141,13 @@ class Driver:
 
     def link_up(self, peer: str) -> None:
         if self.running:
-            self.recorded(Kind.LINK_UP, peer)
+            self.env.record(Kind.LINK_UP, peer)
             self.node.on_link_up(peer)
             self.app.links_changed()
 
     def link_down(self, peer: str) -> None:
         if self.running:
-            self.recorded(Kind.LINK_DOWN, peer)
+            self.env.record(Kind.LINK_DOWN, peer)
             self.node.on_link_down(peer)
             self.app.links_changed()
 
@@ -170,7 +176,7 @@ class Driver:
         if self.app.authentic(msg):
             self._handle(conn, msg, size)
             return
-        self.recorded(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
+        self.env.record(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
         self.hub.counters["bad signatures"] += 1
 
     def _whole(self, conn: Connection, like: Any, run: Run) -> bool:
@@ -220,20 +226,3 @@ class Driver:
     def fire(self, fn: Callable[..., None], args: tuple[Any, ...]) -> None:
         if self.running:
             fn(*args)
-
-    def recorded(
-        self,
-        kind: int,
-        peer: Any = NOBODY,
-        source: Any = NOBODY,
-        seq: int = -1,
-        hops: int = 0,
-        topic: str = "",
-        detail: str = "",
-    ) -> None:
-        self.hub.counters[f"record {Kind(kind).name.lower()}"] += 1
-        if self.recorder is not None:
-            self.recorder.record(kind, peer, source, seq, hops, topic, detail)
-        if kind == Kind.GAP:
-            count = detail.split(" ", 1)[0]
-            self.app.gave_up(str(source), int(count) if count.isdigit() else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -41,7 +42,7 @@ class Link:
         self.waiting: list[Message] = []  # until it is up
 
 
-class Sending:
+class Sending(ABC):
     decoder: Decoder
     shapes: Shapes
 
@@ -50,13 +51,13 @@ class Sending:
         self.counters: Counter[str] = Counter()
         self.tally: Tally | None = None  # of the message that is being published
 
+    @abstractmethod
     def reach(self, peer: str) -> Link | None:
         """A new link that is being dialled; None if that is pointless."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dropped(self, peer: str, msg: Message, reason: str) -> None:
         """Told of every message that goes nowhere."""
-        raise NotImplementedError
 
     def send(self, peer: str, msg: Message) -> int:
         """Returns how many bytes it takes on the wire."""
