@@ -55,9 +55,9 @@ lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)
 clean: ## remove the environment, what was built and all caches
 	@rm -rf $(VENV) $(LOCK_VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
-	@rm -f src/epicast/sim/_engine.*.so src/epicast/sim/_engine.c
+	@rm -f src/epicast/*/_*.so src/epicast/*/_*.c
 
-$(INSTALLED): requirements/lock.txt pyproject.toml setup.py $(wildcard src/epicast/sim/*.pyx src/epicast/sim/*.pxd)
+$(INSTALLED): requirements/lock.txt pyproject.toml setup.py $(wildcard src/epicast/*/*.pyx src/epicast/*/*.pxd)
 	@if ! $(PY) -c 'import sys, pip; sys.exit(sys.prefix == sys.base_prefix)' >/dev/null 2>&1; then \
 		$(find_python); \
 		echo "Making $(VENV) with $$("$$python" --version); a minute or so, this once."; \

@@ -1,7 +1,7 @@
-"""Builds the compiled engine where that is possible. All else about the package stands in pyproject.toml.
+"""Builds the compiled parts where that is possible. All else about the package stands in pyproject.toml.
 
-The engine is optional: without a C compiler or Cython, with EPICAST_PURE=1, or when compiling fails, the install
-succeeds with a one-line notice and the simulator runs its pure Python engine.
+They are optional: without a C compiler or Cython, with EPICAST_PURE=1, or when compiling fails, the install succeeds
+with a one-line notice and pure Python does the same.
 """
 
 from __future__ import annotations
@@ -14,31 +14,39 @@ from textwrap import shorten
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-NAME = "epicast.sim._engine"
-SOURCE = "src/epicast/sim/_engine.pyx"
+PARTS = ("sim/_engine", "wire/_frames", "live/_messages")
 PURE = os.environ.get("EPICAST_PURE", "") not in ("", "0")
 
 
-def skip_engine(why: str) -> None:
-    print(f"epicast: the compiled engine was skipped, the pure Python one is used: {why}", file=sys.stderr)
+def skip(why: str) -> None:
+    print(f"epicast: compiled parts were skipped, pure Python is used: {why}", file=sys.stderr)
 
 
-def remove_old_engine() -> None:
-    """What an earlier install left among the sources or in build/ would be taken for the engine of today's source."""
+def remove_old() -> None:
+    """What an earlier install left among the sources or in build/ would be taken for that of today's source."""
     for place in ("src", "build/lib*"):
-        for built in glob(f"{place}/epicast/sim/_engine.*.so"):
-            os.remove(built)
+        for part in PARTS:
+            for built in glob(f"{place}/epicast/{part}.*.so"):
+                os.remove(built)
 
 
-class BuildEngine(build_ext):
-    """Compiles, or says in one line why not."""
+class Build(build_ext):
+    """Compiles all, or says in one line why not: they are made for each other."""
+
+    def build_extensions(self) -> None:
+        self.failed = False
+        super().build_extensions()
+        if self.failed:
+            remove_old()
 
     def build_extension(self, ext: Extension) -> None:
+        if self.failed:
+            return
         try:
             from Cython.Build import cythonize
 
             (compiled,) = cythonize(
-                [Extension(NAME, [SOURCE])],
+                [Extension(ext.name, ext.sources)],
                 build_dir=self.build_temp,
                 compiler_directives={"language_level": 3},
                 quiet=True,
@@ -46,16 +54,19 @@ class BuildEngine(build_ext):
             ext.sources = compiled.sources
             super().build_extension(ext)
         except Exception as error:
-            remove_old_engine()
-            skip_engine(shorten(f"{type(error).__name__}: {error}", 100))
+            self.failed = True
+            skip(shorten(f"{type(error).__name__}: {error}", 100))
 
 
 if PURE and {"build_ext", "bdist_wheel", "editable_wheel"} & set(sys.argv):
-    skip_engine("EPICAST_PURE is set")
-    remove_old_engine()
+    skip("EPICAST_PURE is set")
+    remove_old()
 
-extensions = [Extension(NAME, [SOURCE], extra_compile_args=["-O2"], optional=True)]
-setup(
-    ext_modules=extensions if os.path.exists(SOURCE) and not PURE else [],
-    cmdclass={"build_ext": BuildEngine},
-)
+extensions = [
+    Extension(
+        f"epicast.{part.replace('/', '.')}", [f"src/epicast/{part}.pyx"], extra_compile_args=["-O2"], optional=True
+    )
+    for part in PARTS
+    if os.path.exists(f"src/epicast/{part}.pyx")
+]
+setup(ext_modules=[] if PURE else extensions, cmdclass={"build_ext": Build})

@@ -23,9 +23,10 @@ from epicast.membership import hyparview_messages as hyparview
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import Node, handler_table, message_types
 from epicast.wire.codec import Decoder, encode, frame
-from epicast.wire.frames import FrameReader, Run, event_frame
+from epicast.wire.frames import Run, event_frame
 from epicast.wire.streams import STREAMS_MAX, Head, Known, Shapes
 from tests.live.attacker import data, framed, head, stream_of
+from tests.live.readers import Readers
 
 ME, FRIEND, ENEMY = "127.0.0.1:1/me", "127.0.0.1:2/friend", "127.0.0.1:3/enemy"
 FRAME_BYTES = 1 << 20
@@ -43,7 +44,7 @@ class Cell:
     def __init__(self) -> None:
         self.env = RecordingEnv(ME)
         self.node = Node(self.env, STACK)
-        self.reader, self.known = FrameReader(FRAME_BYTES), Known(_decoder, _shapes)
+        self.reader, self.known = Readers(FRAME_BYTES), Known(_decoder, _shapes)
         self.given_up = 0
         self.pieces = Reassembly(1 << 16, 1 << 15, 30 * S, self._gave_up)
         self.node.start(())

@@ -13,8 +13,9 @@ from epicast.core.errors import WireError
 from epicast.dissemination.brisa_messages import Data, Deactivate
 from epicast.dissemination.flood import Gossip
 from epicast.wire.codec import Decoder, frame
-from epicast.wire.frames import FrameReader, Run, event_frame
+from epicast.wire.frames import Run, event_frame
 from epicast.wire.streams import STREAMS_MAX, Head, Known, Shape, Shapes
+from tests.live.readers import Readers, taken_apart
 
 LIMIT = 1000
 bodies = st.binary(max_size=60).map(lambda rest: b"\x92" + rest)
@@ -25,23 +26,11 @@ def framed(part: bytes | tuple[int, int, bytes]) -> bytes:
     return event_frame(*part) if isinstance(part, tuple) else len(part).to_bytes(4, "big") + part
 
 
-def taken_apart(frames: list[bytes | Run]) -> list[bytes | tuple[int, int, bytes]]:
-    found: list[bytes | tuple[int, int, bytes]] = []
-    for each in frames:
-        if isinstance(each, Run):
-            parts = [(each.stream, each.seq + number, payload) for number, payload in enumerate(each)]
-            assert bytes(each.raw) == b"".join(map(framed, parts)), "a run is handed on as it came"
-            found += parts
-        else:
-            found.append(each)
-    return found
-
-
 @given(st.lists(st.one_of(bodies, events), max_size=20), st.lists(st.integers(1, 80), min_size=1, max_size=10))
 def test_however_the_bytes_are_split_the_same_frames_come_out(
     parts: list[bytes | tuple[int, int, bytes]], sizes: list[int]
 ) -> None:
-    data, reader, found, at = b"".join(map(framed, parts)), FrameReader(LIMIT), [], 0
+    data, reader, found, at = b"".join(map(framed, parts)), Readers(LIMIT), [], 0
     for number in range(len(data)):
         if at >= len(data):
             break
@@ -55,7 +44,7 @@ def test_however_the_bytes_are_split_the_same_frames_come_out(
 
 def test_events_with_consecutive_numbers_come_as_one_run() -> None:
     data = b"".join(event_frame(7, seq, b"%d" % seq) for seq in (1, 2, 3, 5, 6)) + event_frame(8, 7, b"x")
-    runs = FrameReader(LIMIT).feed(data)
+    runs = Readers(LIMIT).feed(data)
     assert [(run.stream, run.seq, list(run)) for run in runs if isinstance(run, Run)] == [
         (7, 1, [b"1", b"2", b"3"]),
         (7, 5, [b"5", b"6"]),
@@ -76,7 +65,7 @@ def test_events_with_consecutive_numbers_come_as_one_run() -> None:
     ids=["empty", "one too long", "4 GiB", "event of one byte", "event without number", "long event in a run"],
 )
 def test_a_bad_length_ends_the_stream_before_anything_is_stored(hostile: bytes) -> None:
-    reader = FrameReader(LIMIT)
+    reader = Readers(LIMIT)
     with pytest.raises(WireError):
         reader.feed(hostile)
     assert reader.waiting == 0
@@ -84,7 +73,7 @@ def test_a_bad_length_ends_the_stream_before_anything_is_stored(hostile: bytes) 
 
 @given(st.binary(max_size=300), st.integers(1, 50))
 def test_any_bytes_give_frames_or_an_error_and_nothing_piles_up(data: bytes, size: int) -> None:
-    reader = FrameReader(100)
+    reader = Readers(100)
     with suppress(WireError):
         for at in range(0, len(data), size):
             reader.feed(data[at : at + size])

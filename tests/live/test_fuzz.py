@@ -24,10 +24,11 @@ from epicast.live.envelope import pack_plain
 from epicast.live.sync import new_loop
 from epicast.membership import hyparview_messages as hyparview
 from epicast.wire.codec import encode, frame
-from epicast.wire.frames import FrameReader, Run, event_frame
+from epicast.wire.frames import event_frame
 from tests.live.attacker import ME, Attacker, data, framed, head, hello, stream_of
 from tests.live.fuzz_coverage import Fuzzer
 from tests.live.fuzz_target import ENEMY, FRIEND, as_input, bodies_in, one_input, seeds
+from tests.live.readers import Readers, taken_apart
 from tests.live.siege import Siege, besieged, until
 
 SOAK = os.environ.get("EPICAST_SOAK") == "1"
@@ -41,26 +42,16 @@ streams = st.lists(bodies | events, max_size=20).map(b"".join)
 cuts = st.lists(st.integers(0, 400), max_size=12)
 
 
-def fed(reader: FrameReader, content: bytes, at: list[int]) -> list[Any]:
-    """The frames of a content that comes in pieces; runs taken apart, since where they end depends on the pieces."""
-    found: list[Any] = []
+def fed(reader: Readers, content: bytes, at: list[int]) -> list[Any]:
+    """The frames of a content that comes in pieces."""
     edges = [0, *sorted(min(each, len(content)) for each in at), len(content)]
-    for start, end in pairwise(edges):
-        for each in reader.feed(content[start:end]):
-            if isinstance(each, Run):
-                assert bytes(each.raw) == b"".join(
-                    event_frame(each.stream, seq, payload) for seq, payload in enumerate(each, each.seq)
-                )
-                found += [(each.stream, seq, payload) for seq, payload in enumerate(each, each.seq)]
-            else:
-                found.append(bytes(each))
-    return found
+    return [each for start, end in pairwise(edges) for each in taken_apart(reader.feed(content[start:end]))]
 
 
 @settings(max_examples=5000 if SOAK else 200)
 @given(streams, cuts)
 def test_frames_are_the_same_however_the_bytes_come(content: bytes, at: list[int]) -> None:
-    whole, pieces = FrameReader(LIMIT), FrameReader(LIMIT)
+    whole, pieces = Readers(LIMIT), Readers(LIMIT)
     assert fed(pieces, content, at) == fed(whole, content, [])
     assert pieces.waiting == whole.waiting == 0
 
@@ -71,7 +62,7 @@ def test_frames_are_the_same_however_the_bytes_come(content: bytes, at: list[int
 @example(b"", b"\x00\x00\x00\x01\xc1", [])
 @example(b"", b"\xff\xff\xff\xff", [1, 2, 3])
 def test_noise_ends_a_stream_or_waits_for_more(before: bytes, noise: bytes, at: list[int]) -> None:
-    reader = FrameReader(LIMIT)
+    reader = Readers(LIMIT)
     try:
         for each in fed(reader, before + noise, at):
             assert len(each) <= LIMIT
@@ -83,7 +74,7 @@ def test_noise_ends_a_stream_or_waits_for_more(before: bytes, noise: bytes, at: 
 @settings(max_examples=1000 if SOAK else 50)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_a_length_is_judged_before_anything_is_stored(claimed: int, at: int) -> None:
-    reader = FrameReader(LIMIT)
+    reader = Readers(LIMIT)
     header = claimed.to_bytes(4, "big")
     try:
         reader.feed(header[:at])

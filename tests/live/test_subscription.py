@@ -15,7 +15,8 @@ from epicast.live.envelope import Fragment, pack, pack_headers, pack_plain
 from epicast.live.messages import Gap, Message, SlowSubscriber
 from epicast.live.subscription import Item, Subscription
 from epicast.live.switchboard import Switchboard
-from epicast.wire.frames import FrameReader, Run, event_frame
+from epicast.wire.frames import Run, event_frame
+from epicast.wire.readers import FrameReader
 
 
 class Board(Switchboard):
@@ -49,7 +50,7 @@ def shown(items: list[Item]) -> list[object]:
 
 def run_of(payloads: list[bytes]) -> Run:
     (run,) = FrameReader(10_000).feed(b"".join(event_frame(1, 7 + at, each) for at, each in enumerate(payloads)))
-    assert isinstance(run, Run)
+    assert not isinstance(run, bytes)
     return run
 
 

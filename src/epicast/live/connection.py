@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import WireError
 from epicast.live.ids import Address
-from epicast.wire.frames import FrameReader
+from epicast.wire.readers import FrameReader
 
 if TYPE_CHECKING:
     from epicast.live.config import Limits
@@ -26,7 +26,7 @@ _WRITE_HIGH_BYTES = 1 << 18
 COPY_BYTES = 2048  # on average; smaller frames are put together before they are written
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_flushing",
         "_out",
@@ -88,10 +88,13 @@ class Connection(asyncio.Protocol):
         _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)
         self.hub.connected(self)
 
-    def data_received(self, data: bytes) -> None:
-        self.received_bytes += len(data)
+    def get_buffer(self, sizehint: int) -> Any:
+        return self._reader.room()
+
+    def buffer_updated(self, count: int) -> None:
+        self.received_bytes += count
         try:
-            frames = self._reader.feed(data)
+            frames = self._reader.filled(count)
             if frames:
                 self.hub.received(self, frames)
         except WireError as error:

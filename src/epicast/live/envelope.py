@@ -27,6 +27,7 @@ _SIGNATURE_BYTES = 64
 _SIZE = Struct(">H")
 PLAIN_BYTES = PLAIN.size
 FRAGMENTS_MAX = 1 << 16
+TIME_MAX = (1 << 63) - 1
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
 
@@ -98,8 +99,8 @@ def unpack(packed: bytes) -> Envelope:
         packed = signature.covered
     try:
         flags, published_us = PLAIN.unpack_from(packed)
-        if flags & ~KNOWN:
-            raise WireError("flags that nobody knows")
+        if flags & ~KNOWN or published_us > TIME_MAX:
+            raise WireError("flags that nobody knows, or a time that never comes")
         at = PLAIN_BYTES
         headers: dict[str, str] = {}
         if flags & HEADERS:

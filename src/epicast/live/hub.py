@@ -192,10 +192,10 @@ class Hub(Sending):
                     break
                 if not conn.peer:
                     self._on_greeting(conn, each)
-                elif type(each) is Run:
-                    self.driver.run(conn, each)
+                elif type(each) is bytes:
+                    self.driver.message(conn, each)
                 else:
-                    self.driver.message(conn, each)  # type: ignore[arg-type]
+                    self.driver.run(conn, each)  # type: ignore[arg-type]
         finally:
             self.current = None
             self._flush_all()
@@ -261,7 +261,7 @@ class Hub(Sending):
         conn.send(len(body).to_bytes(HEADER_BYTES, "big") + body)
 
     def _on_greeting(self, conn: Connection, body: bytes | Run) -> None:
-        if isinstance(body, Run):
+        if not isinstance(body, bytes):
             raise WireError("an event before the greeting")
         said = decode(body)
         if conn.dialled and isinstance(said, Welcome):

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from epicast.core.errors import EpicastError
+from epicast.wire.readers import COMPILED
 
+__all__ = ["Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber", "plain_messages"]
 
-class Message(msgspec.Struct, frozen=True, gc=False):
-    topic: str
-    payload: bytes
-    source: str  # the id of the process that published it
-    seq: int  # its number at the source
-    published_us: int  # by the publisher's clock, Unix time
-    received_us: int  # by ours
-    headers: dict[str, str] = {}
-
-    @property
-    def id(self) -> tuple[str, int]:
-        return self.source, self.seq
-
-    @property
-    def latency(self) -> float:
-        """Seconds from publication to reception, as far as the two clocks agree."""
-        return max(0, self.received_us - self.published_us) / 1e6
+if TYPE_CHECKING or not COMPILED:
+    from epicast.live.plain_messages import Message, plain_messages
+else:
+    from epicast.live._messages import Message, plain_messages
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -82,8 +82,8 @@ class Subscription:
                 self.delivered += len(items)
             else:
                 items = [queue.popleft() for _ in range(most)]
-                for item in items:
-                    self._taken(item)
+                self._bytes -= sum([item.size for item in items if type(item) is Message])
+                self.delivered += most
             if self._blocks:
                 self._unblock_if_drained()
             yield items
@@ -106,14 +106,14 @@ class Subscription:
     def _taken(self, item: Item) -> None:
         self.delivered += 1
         if type(item) is Message:
-            self._bytes -= len(item.payload)
+            self._bytes -= item.size
         if self._blocks:
             self._unblock_if_drained()
 
     # From the node
 
     def offer(self, item: Item) -> None:
-        size = len(item.payload) if type(item) is Message else 0
+        size = item.size if type(item) is Message else 0
         full = len(self._queue) >= self._messages_max or self._bytes + size > self._bytes_max
         if full and not self._make_room(size):
             return
@@ -153,7 +153,7 @@ class Subscription:
         while self._queue and (len(self._queue) >= self._messages_max or self._bytes + size > self._bytes_max):
             oldest = self._queue.popleft()
             if type(oldest) is Message:
-                self._bytes -= len(oldest.payload)
+                self._bytes -= oldest.size
                 self._lose(1)
             elif isinstance(oldest, Gap):
                 self._gap += oldest.lost

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live.config import Limits, Policy
-from epicast.live.envelope import PLAIN, PLAIN_BYTES, unpack
-from epicast.live.messages import Gap, Message
+from epicast.live.envelope import PLAIN_BYTES, unpack
+from epicast.live.messages import Gap, Message, plain_messages
 from epicast.live.reassembly import Reassembly
 from epicast.live.subscription import Subscription
 from epicast.live.topics import compiled, matches
@@ -77,7 +77,7 @@ class Switchboard:
         if not route:
             return
         payload: bytes = event.payload
-        if len(payload) < PLAIN_BYTES or payload[0]:
+        if len(payload) < PLAIN_BYTES or payload[0] or payload[1] & 0x80:
             self._deliver_dressed(event, route)
             return
         published_us = int.from_bytes(payload[1:PLAIN_BYTES], "big")
@@ -87,25 +87,19 @@ class Switchboard:
 
     def deliver_run(self, first: Any, run: Run) -> None:
         """Events with consecutive numbers, all else alike."""
-        topic, source, seq = first.topic, first.source, first.seq
+        topic, source = first.topic, first.source
         route = self._routes.get(topic)
         if route is None:
             route = self._route(topic)
         if not route:
             self._counters["delivered"] += len(run)
             return
-        data, starts, ends = run.places()
-        now_us, facts, messages = self._unix_us(), PLAIN.unpack_from, []
-        for start, end in zip(starts, ends, strict=True):
-            if end - start < PLAIN_BYTES:
-                break
-            flags, published_us = facts(data, start)
-            if flags:
-                break
-            messages.append(Message(topic, data[start + PLAIN_BYTES : end], source, seq, published_us, now_us))
-            seq += 1
+        messages = plain_messages(run, topic, source, self._unix_us())
         self._counters["delivered"] += len(messages)
-        size = sum(ends[: len(messages)]) - sum(starts[: len(messages)])
+        if len(messages) == len(run):
+            size = run.payload_bytes - PLAIN_BYTES * len(messages)
+        else:
+            size = sum([each.size for each in messages])
         for subscription in route:
             subscription.offer_many(messages, size)
         for number in range(len(messages), len(run)):  # from the first that is not plain

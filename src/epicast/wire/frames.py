@@ -8,6 +8,8 @@ hold all along a tree, so a process can hand on what it received as it is, many 
 value.
 
 Nothing is believed before it is checked: a length above the limit ends the stream before anything is stored.
+
+`_frames.pyx` is the same reader compiled; `readers.py` chooses.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from epicast.core.errors import WireError
 from epicast.wire.codec import HEADER_BYTES
 
 EVENT = 0xC1
+ROOM_BYTES = 1 << 16  # read at once: so much of the smallest frames takes well under 50 ms
 _HEAD = Struct(">IBQQ")  # length, 0xC1, stream, number
 EVENT_HEAD_BYTES = _HEAD.size
 _EVENT_BODY_MIN = EVENT_HEAD_BYTES - HEADER_BYTES
@@ -76,10 +79,11 @@ class Run(Sequence[bytes]):
 class FrameReader:
     """Takes bytes as they come, gives whole frames: bodies of messages, and runs of events."""
 
-    __slots__ = ("_buffer", "_wanted", "limit")
+    __slots__ = ("_buffer", "_room", "_wanted", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit  # of a body
+        self._room = bytearray()
         self._buffer = bytearray()  # of a frame that is not whole yet
         self._wanted = 0  # how many bytes must be there before it is worth looking again
 
@@ -87,6 +91,17 @@ class FrameReader:
     def waiting(self) -> int:
         """Bytes of a frame that is not whole yet."""
         return len(self._buffer)
+
+    def room(self) -> bytearray:
+        """Where to put what comes next."""
+        size = min(ROOM_BYTES, HEADER_BYTES + self.limit)  # little before the greeting
+        if len(self._room) < size:
+            self._room = bytearray(size)
+        return self._room
+
+    def filled(self, count: int) -> list[bytes | Run]:
+        """So many bytes were put there."""
+        return self.feed(bytes(memoryview(self._room)[:count]))
 
     def feed(self, data: bytes) -> list[bytes | Run]:
         frames: list[bytes | Run] = []
