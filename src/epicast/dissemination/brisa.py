@@ -203,7 +203,7 @@ class Brisa(TreeRepair):
                 path = ()
                 if flow.parent is not None:
                     targets = [*targets, flow.parent]  # tree edges both ways
-        if sender != flow.parent or path is not flow.path:
+        if sender != self.env.me and (sender != flow.parent or path is not flow.path):
             targets = [peer for peer in targets if peer != sender]  # E-B3
         if targets:
             forwarded = Data(msg.flow, msg.source, msg.seq, msg.hops + 1, path, flags, msg.topic, msg.payload)

@@ -144,6 +144,8 @@ class Connection(asyncio.BufferedProtocol):
     # Writing
 
     def send(self, frame: bytes | memoryview) -> None:
+        if self.hub.batch is not None:
+            self.hub.end_batch()  # which came first
         self._out.append(frame)
         self._out_bytes += len(frame)
         if not self._flushing:

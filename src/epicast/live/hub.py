@@ -84,6 +84,7 @@ class Hub(Sending):
         link = self.links.pop(peer, None)
         if link is None:
             return
+        self.end_batch()
         link.held = False
         if link.conn is not None:
             link.conn.finish()
@@ -211,6 +212,8 @@ class Hub(Sending):
         self._unwritten.append(conn)
 
     def _flush_all(self) -> None:
+        if self.batch is not None:
+            self.end_batch()
         unwritten, self._unwritten = self._unwritten, []
         for conn in unwritten:
             conn.flush()
@@ -220,6 +223,7 @@ class Hub(Sending):
         conn.cut(f"nonsense: {what}")
 
     def lost(self, conn: Connection) -> None:
+        self.end_batch()
         self._open.pop(conn, None)
         self.door.passed(conn)
         self.congestion.release(conn)
@@ -333,6 +337,7 @@ class Hub(Sending):
         self.door.passed(conn)
         conn.greeted(peer, Known(self.decoder, self.shapes), self.limits)
         conn.since_us = conn.used_us = self.driver.now_us()
+        self.end_batch()  # which may be for another connection to it
         link = self.links.get(peer)
         if link is None:
             link = self.links[peer] = Link(peer)

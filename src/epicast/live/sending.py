@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from epicast.core.message import Message
 from epicast.live.connection import Connection
 from epicast.wire.codec import Decoder, frame, size
-from epicast.wire.frames import Run, event_frame
+from epicast.wire.frames import Run, event_frame, event_head
 from epicast.wire.streams import STREAMS_MAX, Shape, Shapes
 
+TOLD_MAX = 256  # streams of one batch
 WAITING_MAX = 4096  # messages for a process that is not connected yet; the oldest go first
 
 
@@ -42,14 +43,28 @@ class Link:
         self.waiting: list[Message] = []  # until it is up
 
 
+class Batch:
+    """Events that go to the same peers in the same turn of the loop: put together once for all of them."""
+
+    __slots__ = ("conns", "peers", "pieces", "size", "told")
+
+    def __init__(self, peers: Any, conns: list[Connection], told: dict[int, tuple[Any, int]]) -> None:
+        self.peers, self.conns = peers, conns
+        self.told = told  # what all of them know of streams: path and hops
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+
 class Sending(ABC):
     decoder: Decoder
     shapes: Shapes
+    high_bytes: int
 
     def __init__(self) -> None:
         self.links: dict[str, Link] = {}
         self.counters: Counter[str] = Counter()
         self.tally: Tally | None = None  # of the message that is being published
+        self.batch: Batch | None = None  # until anything else is sent, or the turn is over
 
     @abstractmethod
     def reach(self, peer: str) -> Link | None:
@@ -72,31 +87,66 @@ class Sending(ABC):
             self.tally.sent += 1
         return self._transmit(link.conn, msg)
 
-    def send_same(self, peers: Iterable[Any], msg: Message) -> int:
+    def send_same(self, peers: Sequence[Any], msg: Message) -> int:
         """To many: encoded once."""
         shape = self.shapes.get(type(msg))
-        event: Any = msg
         if shape is None:
-            stream, data = 0, frame(msg)
-        else:
-            stream = shape.stream_of(event)
-            data = event_frame(stream, event.seq, event.payload)
-        links, sent = self.links, 0
+            data = frame(msg)
+            for peer in peers:
+                self._send_frame(peer, msg, data)
+            return len(data)
+        event: Any = msg
+        stream, payload = shape.stream_of(event), event.payload
+        head = event_head(stream, event.seq, payload)
+        batch = self.batch
+        if batch is not None and batch.peers is peers:
+            told = batch.told.get(stream)
+            if told is not None and told[1] == event.hops and (not shape.has_path or told[0] is event.path):
+                batch.pieces += (head, payload)
+                batch.size += len(head) + len(payload)
+                if batch.size > self.high_bytes:
+                    self.end_batch()  # whoever sends so much may not let the loop turn
+                    self.batch = Batch(peers, batch.conns, batch.told)
+                if self.tally is not None:
+                    self.tally.sent += len(batch.conns)
+                return len(head) + len(payload)
+        self._send_event(peers, shape, stream, event, head + payload)
+        return len(head) + len(payload)
+
+    def _send_frame(self, peer: Any, msg: Message, data: bytes) -> None:
+        link = self.links.get(peer)
+        if link is None or link.conn is None:
+            self.send(peer, msg)
+            return
+        link.conn.send(data)
+        if self.tally is not None:
+            self.tally.sent += 1
+
+    def _send_event(self, peers: Sequence[Any], shape: Shape, stream: int, event: Any, data: bytes) -> None:
+        conns: list[Connection] = []
+        before = self.batch
         for peer in peers:
-            link = links.get(peer)
+            link = self.links.get(peer)
             conn = None if link is None else link.conn
             if conn is None:
-                self.send(peer, msg)
+                self.send(peer, event)
                 continue
-            sent += 1
-            if shape is not None:
-                told = conn.sent_heads.get(stream)
-                if told is None or told[1] != event.hops or (shape.has_path and told[0] is not event.path):
-                    self._tell_head(conn, shape, stream, event)
+            self._tell_head(conn, shape, stream, event)
             conn.send(data)
+            conns.append(conn)
         if self.tally is not None:
-            self.tally.sent += sent
-        return len(data)
+            self.tally.sent += len(conns)
+        if len(conns) == len(peers) and type(peers) is tuple:  # more of the same may follow
+            told = before.told if before is not None and before.conns == conns and len(before.told) < TOLD_MAX else {}
+            told[stream] = (event.path if shape.has_path else None, event.hops)
+            self.batch = Batch(peers, conns, told)
+
+    def end_batch(self) -> None:
+        batch, self.batch = self.batch, None
+        if batch is not None and batch.pieces:
+            data = b"".join(batch.pieces)
+            for conn in batch.conns:
+                conn.send(data)
 
     def send_run(self, peers: Iterable[Any], like: Any, run: Run) -> None:
         """Hand on what was received, as it came. `like` is a message of the run as we would send it."""
@@ -110,9 +160,7 @@ class Sending(ABC):
                 for number, payload in enumerate(run):
                     self.send(peer, shape.with_event(like, run.seq + number, payload))
                 continue
-            told = conn.sent_heads.get(stream)
-            if told is None or told[1] != like.hops or (shape.has_path and told[0] is not like.path):
-                self._tell_head(conn, shape, stream, like)
+            self._tell_head(conn, shape, stream, like)
             conn.send(raw)
 
     def _transmit(self, conn: Connection, msg: Message) -> int:
@@ -122,16 +170,17 @@ class Sending(ABC):
         else:
             event: Any = msg
             stream = shape.stream_of(event)
-            told = conn.sent_heads.get(stream)
-            if told is None or told[1] != event.hops or (shape.has_path and told[0] is not event.path):
-                self._tell_head(conn, shape, stream, event)
+            self._tell_head(conn, shape, stream, event)
             data = event_frame(stream, event.seq, event.payload)
         conn.send(data)
         return len(data)
 
     def _tell_head(self, conn: Connection, shape: Shape, stream: int, event: Any) -> None:
+        """Unless it knows."""
         path = event.path if shape.has_path else None
         told = conn.sent_heads.get(stream)
+        if told is not None and told[1] == event.hops and told[0] is path:
+            return
         if told is not None and told[1] == event.hops and told[0] == path:
             conn.sent_heads[stream] = (path, event.hops)  # the same in another object
             return

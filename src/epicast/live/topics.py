@@ -8,13 +8,20 @@ from epicast.core.errors import EpicastError
 from epicast.core.message import TOPIC_LENGTH_MAX
 
 ONE, ANY = "*", "**"
+FINE_MAX = 4096
+_fine: set[str] = set()  # topics that were looked at before
 
 
 def require_topic(topic: str) -> None:
     """One that can be published on."""
+    if type(topic) is str and topic in _fine:
+        return
     _require_text(topic)
     if "*" in topic:
         raise EpicastError(f"topic {topic!r}: * is for subscriptions; publish on one topic")
+    if len(_fine) >= FINE_MAX:
+        _fine.clear()
+    _fine.add(topic)
 
 
 def _require_text(topic: str) -> None:

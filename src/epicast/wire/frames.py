@@ -27,11 +27,13 @@ _HEAD = Struct(">IBQQ")  # length, 0xC1, stream, number
 EVENT_HEAD_BYTES = _HEAD.size
 _EVENT_BODY_MIN = EVENT_HEAD_BYTES - HEADER_BYTES
 
-pack_event_head = _HEAD.pack
+
+def event_head(stream: int, seq: int, payload: bytes) -> bytes:
+    return _HEAD.pack(_EVENT_BODY_MIN + len(payload), EVENT, stream, seq)
 
 
 def event_frame(stream: int, seq: int, payload: bytes) -> bytes:
-    return _HEAD.pack(_EVENT_BODY_MIN + len(payload), EVENT, stream, seq) + payload
+    return event_head(stream, seq, payload) + payload
 
 
 class Run(Sequence[bytes]):

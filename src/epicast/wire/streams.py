@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
@@ -44,11 +45,11 @@ class Shape:
         self.has_path = "path" in fields
         self._fields = fields
         self._seq_at, self._payload_at = fields.index("seq"), fields.index("payload")
-        self._common = tuple(name for name in fields if name not in (*_OF_EVENT, *_OF_PLACE))
+        self._common = attrgetter(*[name for name in fields if name not in (*_OF_EVENT, *_OF_PLACE)])
         self._known: dict[tuple[Any, ...], int] = {}  # numbers by what they are made of
 
     def stream_of(self, msg: Any) -> int:
-        key = tuple([getattr(msg, name) for name in self._common])
+        key = self._common(msg)
         number = self._known.get(key)
         if number is None:
             if len(self._known) >= STREAMS_MAX:
