@@ -79,8 +79,7 @@ class Cell:
         assert shape is not None
         if run.seq + len(run) > (1 << 63) - 1:
             raise WireError("as the driver has it")
-        first = shape.with_event(like, run.seq, run[0])
-        taken = self.node.dissemination.take_run(ENEMY, first, run)  # type: ignore[attr-defined]
+        taken = self.node.dissemination.take_run(ENEMY, like, run)  # type: ignore[attr-defined]
         if taken is not None:
             self.env.send_many(*taken)
             return

@@ -195,6 +195,21 @@ def test_two_islands_find_each_other_through_a_seed() -> None:
     run(work())
 
 
+@pytest.mark.parametrize("seed", ["{address}", "localhost:{port}"])
+def test_looking_up_a_seed_again_leaves_the_link_to_it_alone(seed: str) -> None:
+    async def work() -> None:
+        limits = Limits(seeds_us=100_000, handshake_us=300_000)
+        async with Node(limits=limits) as first:
+            known = seed.format(address=first.address, port=first.address.rpartition(":")[2])
+            async with Node(seeds=[known], limits=limits) as second:
+                await second.ready()
+                links = [node._hub.connections()[0] for node in (first, second)]
+                await asyncio.sleep(1.5)  # some ten times
+                assert [node._hub.connections() for node in (first, second)] == [[link] for link in links]
+
+    run(work())
+
+
 def test_publishers_wait_for_a_neighbour_that_is_behind_and_it_is_cut_in_the_end() -> None:
     """One node's process stands still: here, it does not read."""
 

@@ -52,7 +52,11 @@ class Event(Protocol):
 
 
 class Payloads(Protocol):
-    """Of several events that came together."""
+    """Of several events that came together, with consecutive numbers."""
+
+    @property
+    def seq(self) -> int:
+        """Of the first."""
 
     @property
     def payload_bytes(self) -> int: ...

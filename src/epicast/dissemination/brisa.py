@@ -173,20 +173,23 @@ class Brisa(TreeRepair):
         self._pass_on(flow, msg, sender)
         return False
 
-    def take_run(self, sender: NodeId, first: Data, payloads: Payloads) -> tuple[Sequence[NodeId], Data] | None:
-        """Many messages that came together, with consecutive numbers and all else alike: what `on_data` does with each,
-        at once, in the usual case that they continue what the parent sent. Answers to whom they go on, and the first of
-        them as we send it; the driver delivers and sends. None: the case is not usual, take them one by one."""
-        flow = self.flows.get(first.flow)
-        if flow is None or sender != flow.parent or first.path != flow.parent_path or first.flags or flow.rivals:
+    def take_run(self, sender: NodeId, like: Data, payloads: Payloads) -> tuple[Sequence[NodeId], Data] | None:
+        """Messages that came together and are all like this one but for number and payload: what `on_data` does with
+        each, at once, in the usual case that they continue what the parent sent. Answers to whom they go on, and what
+        they are like then; the driver delivers and sends. None: the case is not usual, take them one by one."""
+        flow = self.flows.get(like.flow)
+        if flow is None or sender != flow.parent or like.path != flow.parent_path or like.flags or flow.rivals:
             return None
-        window = flow.windows.get(first.source)
-        if window is None or window.next != first.seq or window.ahead is not NOTHING:
+        window = flow.windows.get(like.source)
+        if window is None or window.next != payloads.seq or window.ahead is not NOTHING:
             return None
         window.next += len(payloads)
-        onward = Data(first.flow, first.source, first.seq, first.hops + 1, flow.path, 0, first.topic, first.payload)
-        flow.buffer.add_run(self.env.now_us(), first, payloads)
-        return flow.targets(), onward
+        flow.buffer.add_run(self.env.now_us(), like, payloads)
+        targets: Sequence[NodeId] = flow.downstream if flow.downstream is not None else flow.targets()
+        if targets and (flow.onward is None or flow.onward_of is not like or flow.onward.path is not flow.path):
+            flow.onward_of = like
+            flow.onward = Data(like.flow, like.source, 0, like.hops + 1, flow.path, 0, like.topic, b"")
+        return targets, flow.onward or like
 
     def _meet_source(self, flow: FlowState, msg: Data) -> SeqWindow | None:
         if msg.source == self.env.me or len(flow.windows) >= self.config.sources_max:
@@ -309,11 +312,15 @@ class Brisa(TreeRepair):
                 self._on_no_confirmation(flow, flow.repair)
 
     def uses(self, peer: NodeId) -> bool:
-        return any(peer == flow.parent or self._is_child(flow, peer) for flow in self.flows.values())
+        return any(peer == flow.parent or self._may_be_child(flow, peer) for flow in self.flows.values())
 
-    def _is_child(self, flow: FlowState, peer: NodeId) -> bool:
+    def _may_be_child(self, flow: FlowState, peer: NodeId) -> bool:
+        """It tells where it stands only with its next keep-alive. A tree is young until then, and cutting off the
+        source's only child would leave everybody without a way to the source."""
         position = flow.known.get(peer)
-        return position is not None and position.path[-2:-1] == (self.env.me,)
+        if position is not None and position.path:
+            return position.path[-2:-1] == (self.env.me,)
+        return bool(flow.path) and peer in flow.out_active
 
     def positions(self) -> tuple[Position, ...]:
         flows, room = list(self.flows.values()), PROGRESS_MAX

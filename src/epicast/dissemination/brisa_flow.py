@@ -16,8 +16,7 @@ from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
 class Buffer(deque[tuple[int, Data, Payloads | None]]):
     """The most recent messages with the time of their coming, bounded in number and bytes; the oldest go first.
 
-    Messages that came together, with consecutive numbers and all else alike, are one entry: the first of them and the
-    payloads of all."""
+    Messages that came together are one entry: what they have in common, and the payloads of all."""
 
     __slots__ = ("_bytes", "_bytes_max", "_messages", "_messages_max")
 
@@ -33,8 +32,8 @@ class Buffer(deque[tuple[int, Data, Payloads | None]]):
         if self._messages > self._messages_max or self._bytes > self._bytes_max:
             self._trim()
 
-    def add_run(self, now_us: int, first: Data, payloads: Payloads) -> None:
-        self.append((now_us, first, payloads))
+    def add_run(self, now_us: int, like: Data, payloads: Payloads) -> None:
+        self.append((now_us, like, payloads))
         self._bytes += payloads.payload_bytes
         self._messages += len(payloads)
         self._trim()
@@ -60,17 +59,18 @@ class Buffer(deque[tuple[int, Data, Payloads | None]]):
 
 
 def _messages_of(entry: tuple[int, Data, Payloads | None]) -> list[Data]:
-    _, first, payloads = entry
+    _, like, payloads = entry
     if payloads is None:
-        return [first]
-    flow, source, hops, path, flags, topic = first.flow, first.source, first.hops, first.path, first.flags, first.topic
-    return [Data(flow, source, seq, hops, path, flags, topic, each) for seq, each in enumerate(payloads, first.seq)]
+        return [like]
+    flow, source, hops, path, flags, topic = like.flow, like.source, like.hops, like.path, like.flags, like.topic
+    return [Data(flow, source, seq, hops, path, flags, topic, each) for seq, each in enumerate(payloads, payloads.seq)]
 
 
 def _may_hold(entry: tuple[int, Data, Payloads | None], wanted: list[tuple[NodeId, int, int]]) -> bool:
-    _, first, payloads = entry
-    last = first.seq + (0 if payloads is None else len(payloads) - 1)
-    return any(s == first.source and a <= last and b >= first.seq for s, a, b in wanted)
+    _, like, payloads = entry
+    first = like.seq if payloads is None else payloads.seq
+    last = first if payloads is None else first + len(payloads) - 1
+    return any(s == like.source and a <= last and b >= first for s, a, b in wanted)
 
 
 class Repair:
@@ -122,6 +122,8 @@ class FlowState(Stream):
         "in_active",
         "known",
         "mid_stream",
+        "onward",
+        "onward_of",
         "out_active",
         "past_asks",
         "pruned_us",
@@ -163,6 +165,8 @@ class FlowState(Stream):
         self.waiting: dict[NodeId, None] = {}  # asked us while we had no path: told as soon as we have one
         self.rivals: dict[NodeId, None] = {}  # were faster than the parent, once
         self.pruned_us: dict[NodeId, int] = {}  # when we last sent a Deactivate
+        self.onward_of: Data | None = None  # what the last run was like when it came
+        self.onward: Data | None = None  # and when it went on
         self.behind = False  # a neighbour has told of messages that we lack
         self.suspect: dict[NodeId, int] = {}  # up to which number we lacked at the last look, by publisher
         self.denied: dict[NodeId, int] = {}  # neighbours that could not send again what we lack, and their first number

@@ -37,12 +37,10 @@ _SEQ_MAX = (1 << 63) - 1
 class Application(Protocol):
     """What the node does with what the stack gives it."""
 
-    @property
-    def takes_runs(self) -> bool:
-        """Or must it see every event by itself?"""
+    takes_runs: bool  # or must it see every event by itself?
 
     def deliver(self, event: Any) -> None: ...
-    def deliver_run(self, first: Any, run: Run) -> None: ...
+    def deliver_run(self, like: Any, run: Run) -> None: ...
     def gave_up(self, source: str, lost: int) -> None: ...
     def authentic(self, event: Any) -> bool: ...
     def links_changed(self) -> None: ...
@@ -165,10 +163,17 @@ class Driver:
         like = conn.known.find(run.stream)
         if run.seq + len(run) > _SEQ_MAX:
             raise WireError("a number that is too large")
+        app = self.app
+        if self._take_run is not None and self.recorder is None and app.takes_runs and self.running:
+            taken = self._take_run(conn.peer, like, run)
+            if taken is not None:
+                targets, onward = taken
+                if targets:
+                    self.hub.send_run(targets, onward, run)
+                app.deliver_run(like, run)
+                return
         shape = self.shapes.get(type(like))
         assert shape is not None
-        if self._take_run is not None and self.recorder is None and self._whole(conn, like, run):
-            return
         for msg in shape.events(like, run.seq, run):
             self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
 
@@ -178,23 +183,6 @@ class Driver:
             return
         self.env.record(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
         self.hub.counters["bad signatures"] += 1
-
-    def _whole(self, conn: Connection, like: Any, run: Run) -> bool:
-        """All of a run at once, if the protocol and the application can."""
-        app = self.app
-        if not self.running or not app.takes_runs:
-            return False
-        shape = self.shapes.get(type(like))
-        assert shape is not None and self._take_run is not None
-        first = shape.with_event(like, run.seq, run[0])
-        taken = self._take_run(conn.peer, first, run)
-        if taken is None:
-            return False
-        targets, onward = taken
-        if targets:
-            self.hub.send_run(targets, onward, run)
-        app.deliver_run(first, run)
-        return True
 
     def _handle(self, conn: Connection, msg: Message, size: int) -> None:
         part, handle = self._handlers[type(msg)]

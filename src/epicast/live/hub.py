@@ -35,6 +35,7 @@ CROSSING_RETRY_S = 0.25
 CUT_WITHIN_S = 0.5
 TURN_US = 10_000  # how long one connection may keep the loop
 CLOCK_EVERY = 16
+ALIVE_EVERY_US = 50_000  # that a peer gives signs of life need not be noted with each
 
 
 class Driver(Protocol):
@@ -109,6 +110,10 @@ class Hub(Sending):
 
     def probe(self, address: Address, tell: Callable[[str | None], None]) -> None:
         """Find out which process listens at an address; None: nobody that we can talk to."""
+        for link in self.links.values():
+            if link.conn is not None and not link.conn.closing and address_of(link.peer) == address:
+                self.loop.call_soon(tell, link.peer)
+                return
         waiting = self._probes.setdefault(address, [])
         waiting.append(tell)
         if len(waiting) == 1:
@@ -181,7 +186,7 @@ class Hub(Sending):
     def _work(self, conn: Connection, frames: list[bytes | Run]) -> None:
         """For a while; then others have their turn, and nothing more is read from here until all is done."""
         self.current = conn
-        over_us = self.driver.now_us() + TURN_US
+        over_us = self.driver.now_us() + TURN_US if len(frames) >= CLOCK_EVERY else 0
         try:
             for done, each in enumerate(frames):
                 if conn.closing and conn.reason:
@@ -200,8 +205,9 @@ class Hub(Sending):
         finally:
             self.current = None
             self._flush_all()
-        conn.used_us = self.driver.now_us()
-        if conn.peer:
+        now_us = self.driver.now_us()
+        if conn.peer and now_us - conn.used_us > ALIVE_EVERY_US:
+            conn.used_us = now_us
             self.driver.alive(conn.peer)
 
     def flush_later(self, conn: Connection) -> None:
@@ -304,8 +310,8 @@ class Hub(Sending):
             return ""
         if link.conn is None:
             return CROSSING if link.dialling and self.me < peer else ""
-        young = self.driver.now_us() - link.conn.since_us < self.limits.handshake_us
-        if young and not link.conn.closing:
+        heard_lately = self.driver.now_us() - link.conn.used_us < self.limits.handshake_us
+        if heard_lately and not link.conn.closing:
             return CROSSING
         link.conn.cut("replaced by a newer connection")  # the peer has lost it, and we have not noticed
         return ""

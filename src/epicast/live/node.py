@@ -130,6 +130,7 @@ class Node:
             self.limits, self._hub.counters, self.unix_us, self._hub.congestion.hold, self._hub.congestion.let_go
         )
         self._guard = self._make_guard()
+        self.takes_runs = self._guard is None  # signatures are looked at one by one
         self._linked = asyncio.Event()
         self._stack_node = self._driver.node
         self._stack_node.start(())
@@ -336,12 +337,8 @@ class Node:
         else:
             self._hub.counters["replays"] += 1
 
-    @property
-    def takes_runs(self) -> bool:
-        return self._guard is None
-
-    def deliver_run(self, first: Any, run: Run) -> None:
-        self._board.deliver_run(first, run)
+    def deliver_run(self, like: Any, run: Run) -> None:
+        self._board.deliver_run(like, run)
 
     def gave_up(self, source: str, lost: int) -> None:
         self._board.gap(source, lost, "no neighbour has them any more")

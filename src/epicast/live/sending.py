@@ -13,7 +13,6 @@ from epicast.wire.codec import Decoder, frame, size
 from epicast.wire.frames import Run, event_frame, event_head
 from epicast.wire.streams import STREAMS_MAX, Shape, Shapes
 
-TOLD_MAX = 256  # streams of one batch
 WAITING_MAX = 4096  # messages for a process that is not connected yet; the oldest go first
 
 
@@ -44,15 +43,18 @@ class Link:
 
 
 class Batch:
-    """Events that go to the same peers in the same turn of the loop: put together once for all of them."""
+    """Events of one stream that go to the same peers in the same turn of the loop: put together once for all."""
 
-    __slots__ = ("conns", "peers", "pieces", "size", "told")
+    __slots__ = ("conns", "hops", "path", "peers", "pieces", "size", "stream")
 
-    def __init__(self, peers: Any, conns: list[Connection], told: dict[int, tuple[Any, int]]) -> None:
+    def __init__(self, peers: Any, conns: list[Connection], stream: int, path: Any, hops: int) -> None:
         self.peers, self.conns = peers, conns
-        self.told = told  # what all of them know of streams: path and hops
+        self.stream, self.path, self.hops = stream, path, hops  # which all of these peers know
         self.pieces: list[bytes] = []
         self.size = 0
+
+    def takes(self, peers: Any, stream: int, path: Any, hops: int) -> bool:
+        return self.peers is peers and self.stream == stream and self.path is path and self.hops == hops
 
 
 class Sending(ABC):
@@ -99,17 +101,14 @@ class Sending(ABC):
         stream, payload = shape.stream_of(event), event.payload
         head = event_head(stream, event.seq, payload)
         batch = self.batch
-        if batch is not None and batch.peers is peers:
-            told = batch.told.get(stream)
-            if told is not None and told[1] == event.hops and (not shape.has_path or told[0] is event.path):
-                batch.pieces += (head, payload)
-                batch.size += len(head) + len(payload)
-                if batch.size > self.high_bytes:
-                    self.end_batch()  # whoever sends so much may not let the loop turn
-                    self.batch = Batch(peers, batch.conns, batch.told)
-                if self.tally is not None:
-                    self.tally.sent += len(batch.conns)
-                return len(head) + len(payload)
+        if batch is not None and batch.takes(peers, stream, event.path if shape.has_path else None, event.hops):
+            batch.pieces += (head, payload)
+            batch.size += len(head) + len(payload)
+            if batch.size > self.high_bytes:
+                self.end_batch()  # whoever sends so much may not let the loop turn
+            if self.tally is not None:
+                self.tally.sent += len(batch.conns)
+            return len(head) + len(payload)
         self._send_event(peers, shape, stream, event, head + payload)
         return len(head) + len(payload)
 
@@ -124,7 +123,6 @@ class Sending(ABC):
 
     def _send_event(self, peers: Sequence[Any], shape: Shape, stream: int, event: Any, data: bytes) -> None:
         conns: list[Connection] = []
-        before = self.batch
         for peer in peers:
             link = self.links.get(peer)
             conn = None if link is None else link.conn
@@ -137,9 +135,7 @@ class Sending(ABC):
         if self.tally is not None:
             self.tally.sent += len(conns)
         if len(conns) == len(peers) and type(peers) is tuple:  # more of the same may follow
-            told = before.told if before is not None and before.conns == conns and len(before.told) < TOLD_MAX else {}
-            told[stream] = (event.path if shape.has_path else None, event.hops)
-            self.batch = Batch(peers, conns, told)
+            self.batch = Batch(peers, conns, stream, event.path if shape.has_path else None, event.hops)
 
     def end_batch(self) -> None:
         batch, self.batch = self.batch, None

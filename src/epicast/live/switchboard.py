@@ -85,9 +85,9 @@ class Switchboard:
         for subscription in route:
             subscription.offer(message)
 
-    def deliver_run(self, first: Any, run: Run) -> None:
+    def deliver_run(self, like: Any, run: Run) -> None:
         """Events with consecutive numbers, all else alike."""
-        topic, source = first.topic, first.source
+        topic, source = like.topic, like.source
         route = self._routes.get(topic)
         if route is None:
             route = self._route(topic)
@@ -103,7 +103,7 @@ class Switchboard:
         for subscription in route:
             subscription.offer_many(messages, size)
         for number in range(len(messages), len(run)):  # from the first that is not plain
-            self.deliver(replace(first, seq=first.seq + number, payload=run[number]))
+            self.deliver(replace(like, seq=run.seq + number, payload=run[number]))
 
     def _deliver_dressed(self, event: Any, route: list[Subscription]) -> None:
         try:

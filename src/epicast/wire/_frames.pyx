@@ -135,7 +135,7 @@ cdef class FrameReader:
         """Where to put what comes next."""
         if self.block is None:
             self._open()
-        return memoryview(self.block)[self.have :]
+        return memoryview(self.block)[self.have :] if self.have else memoryview(self.block)
 
     cdef int _open(self) except -1:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(self.carry)

@@ -92,14 +92,38 @@ def test_links_to_the_parent_and_to_children_are_used() -> None:
     tree = Tree().attached()
     tree.hears(2, (0, 1, 5, 2))
     tree.hears(3, (0, 1, 5, 8, 3))
+    tree.brisa.heard(3, (position((0, 1, 3)), Position(OTHER, (9, 3))), 0)
     assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
+
+
+def test_whoever_may_have_become_a_child_is_not_cut_off_before_it_could_tell() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, True]
+    tree.brisa.on_deactivate(2, Deactivate(FLOW))
+    tree.brisa.heard(3, (position((0, 1, 5, 3)),), 0)
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, True]
+    tree.brisa.heard(3, (position((0, 1, 3)),), 0)
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, False]
 
 
 def test_a_link_that_one_flow_uses_is_used() -> None:
     tree = Tree()
     tree.brisa.on_data(1, data(0, (0, 1)))
     tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    tree.brisa.heard(3, (position((0, 1, 3)), Position(OTHER, (9, 3))), 0)
     assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
+
+
+def test_whoever_may_have_become_a_child_is_not_cut_off_before_it_could_tell() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, True]
+    tree.brisa.on_deactivate(2, Deactivate(FLOW))
+    tree.brisa.heard(3, (position((0, 1, 5, 3)),), 0)
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, True]
+    tree.brisa.heard(3, (position((0, 1, 3)),), 0)
+    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, False]
 
 
 # Limits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from hypothesis import given
@@ -18,6 +18,10 @@ PATH = (0, 1)
 
 class Together(list[bytes]):
     """Payloads that came together."""
+
+    def __init__(self, payloads: Iterable[bytes], seq: int) -> None:
+        super().__init__(payloads)
+        self.seq = seq
 
     @property
     def payload_bytes(self) -> int:
@@ -38,7 +42,7 @@ def attached() -> Tree:
 
 def taken(tree: Tree, sender: int, messages: list[Data]) -> list[object] | None:
     """What a driver sends on of a run. None if it is declined."""
-    outcome = tree.brisa.take_run(sender, messages[0], Together(each.payload for each in messages))
+    outcome = tree.brisa.take_run(sender, messages[0], Together([each.payload for each in messages], messages[0].seq))
     if outcome is None:
         return None
     targets, onward = outcome
@@ -96,7 +100,7 @@ def test_whatever_is_not_usual_is_declined_and_changes_nothing() -> None:
 
 def test_a_run_of_an_unknown_flow_is_declined() -> None:
     tree = Tree()
-    assert tree.brisa.take_run(1, data(0, PATH), Together([b"x"])) is None
+    assert tree.brisa.take_run(1, data(0, PATH), Together([b"x"], 0)) is None
     assert tree.brisa.flows == {}
 
 
@@ -115,11 +119,11 @@ def test_a_buffer_of_runs_keeps_to_its_limits() -> None:
 
     buffer = Buffer(messages_max=5, bytes_max=1000)
     for first in (0, 2, 4, 6):
-        buffer.add_run(0, several(first, 1)[0], Together([b"a", b"b"]))
+        buffer.add_run(0, several(9, 1)[0], Together([b"a", b"b"], first))
     assert list(kept(buffer)) == [4, 5, 6, 7]
     buffer.add(0, several(8, 1)[0])
     assert list(kept(buffer)) == [4, 5, 6, 7, 8]
     small = Buffer(messages_max=100, bytes_max=10)
-    small.add_run(0, several(0, 1)[0], Together([b"12345"] * 2))
-    small.add_run(0, several(2, 1)[0], Together([b"1"]))
+    small.add_run(0, several(0, 1)[0], Together([b"12345"] * 2, 0))
+    small.add_run(0, several(2, 1)[0], Together([b"1"], 2))
     assert list(kept(small)) == [2]
