@@ -32,6 +32,7 @@ class Subscription:
         self._queue: deque[Item] = deque()
         self._bytes = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
         self._failure: Exception | None = None
         self._gap = 0  # lost since the last item that was queued: told before the next
@@ -100,7 +101,9 @@ class Subscription:
             elif not self._open:
                 raise self._failure or StopAsyncIteration
             else:
-                self._waiter = asyncio.get_running_loop().create_future()
+                if self._loop is None:
+                    self._loop = asyncio.get_running_loop()  # a system call each time, in Python 3.11
+                self._waiter = self._loop.create_future()
                 await self._waiter
 
     def _taken(self, item: Item) -> None:
