@@ -19,10 +19,11 @@ from epicast.dissemination.brisa_messages import Activate, Baseline, Deactivate,
 from epicast.live import envelope, hello
 from epicast.live.node import tuned
 from epicast.live.reassembly import Reassembly
+from epicast.live.text_ids import TextIdDecoder
 from epicast.membership import hyparview_messages as hyparview
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import Node, handler_table, message_types
-from epicast.wire.codec import Decoder, encode, frame
+from epicast.wire.codec import encode, frame
 from epicast.wire.frames import Run, event_frame
 from epicast.wire.streams import STREAMS_MAX, Head, Known, Shapes
 from tests.live.attacker import data, framed, head, stream_of
@@ -34,7 +35,7 @@ S = 1_000_000
 
 STACK = tuned(stacks.load("brisa"))
 _kinds = message_types(STACK)
-_decoder, _shapes = Decoder([*_kinds, Head]), Shapes(_kinds)
+_decoder, _shapes = TextIdDecoder([*_kinds, Head]), Shapes(_kinds)
 _handlers = handler_table(STACK)
 
 

@@ -149,7 +149,6 @@ def ids_of_wrong_type() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.xfail(reason="numbers are taken for ids of processes, and remembered")
 def test_a_number_is_no_id() -> None:
     async def attack() -> None:
         async with besieged() as siege:

@@ -182,6 +182,10 @@ def has_got(siege: Siege, payload: bytes) -> bool:
     return siege._take() and payload in siege.got[siege.node]
 
 
+def flows_max(node: Node) -> int:
+    return node._stack_node.dissemination.config.flows_max
+
+
 FLOWS = {
     "that nobody has seen": lambda n: frame(KeepAlive(1, 4, (Position((f"127.0.0.1:9/y{n}", 0), ()),))),
     "that somebody wants": lambda n: frame(Activate((f"127.0.0.1:9/y{n}", 0))),
@@ -194,13 +198,13 @@ FLOWS = {
     [
         "that nobody has seen",
         "that somebody wants",
-        pytest.param("of its own", marks=pytest.mark.xfail(reason="one publisher may fill the table of flows")),
+        "of its own",
     ],
 )
 def test_invented_flows_leave_room_for_true_ones(sort: str) -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
-            flows, cap = siege.node._stack_node.dissemination.flows, 1024
+            flows, cap = siege.node._stack_node.dissemination.flows, flows_max(siege.node)
             attacker.send(*map(FLOWS[sort], range(2 * cap)))
             await until(lambda: len(flows) >= cap or siege.count("record nonsense") or sort == "that nobody has seen")
             await is_heard(siege, third, 3)
@@ -267,7 +271,6 @@ def test_progress_that_nobody_made_silences_nobody() -> None:
     run(attack())
 
 
-@pytest.mark.xfail(reason="with a flow, which of its messages came already is forgotten")
 def test_what_makes_room_for_others_does_not_come_again() -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker, hermit() as third:
@@ -277,7 +280,7 @@ def test_what_makes_room_for_others_does_not_come_again() -> None:
             recorded = third._stack_node.dissemination.flows[flow].buffer[-1][1]
             await third.stop()
             await until(lambda: flows[flow].repair is not None)
-            attacker.send(*map(FLOWS["that somebody wants"], range(1100)))
+            attacker.send(*map(FLOWS["that somebody wants"], range(flows_max(siege.node) + 100)))
             await until(lambda: flow not in flows or siege.count("record nonsense"))
             await until(lambda: all(each.repair or each.parent or each.path for each in flows.values()))  # their turn
             again = msgspec.structs.replace(recorded, path=(third.id, ME))

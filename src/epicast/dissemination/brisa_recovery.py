@@ -30,12 +30,26 @@ ROOT_ASKS_MAX = 3
 
 
 class Recovery:
-    __slots__ = ("__weakref__", "config", "deliver", "env", "flows", "left", "members", "neighbours", "started_us")
+    __slots__ = (
+        "__weakref__",
+        "config",
+        "deliver",
+        "env",
+        "flows",
+        "full_until_us",
+        "left",
+        "members",
+        "neighbours",
+        "past",
+        "started_us",
+    )
 
     def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
         self.flows: dict[FlowId, FlowState] = {}
         self.neighbours: dict[NodeId, None] = {}
+        self.full_until_us = 0  # there is no room for another flow
+        self.past: dict[FlowId, dict[NodeId, int]] = {}  # which number comes next on forgotten flows, by publisher
         self.started_us = env.now_us()
         self.left = False
 

@@ -18,10 +18,11 @@ from epicast.core.errors import WireError
 from epicast.core.ids import NOBODY
 from epicast.core.message import Event, Message
 from epicast.core.records import Kind
+from epicast.live.text_ids import TextIdDecoder
 from epicast.stacks.node import Node as StackNode
 from epicast.stacks.node import handler_table, message_types
 from epicast.stacks.stack import Stack
-from epicast.wire.codec import HEADER_BYTES, Decoder
+from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import EVENT_HEAD_BYTES, Run
 from epicast.wire.streams import Head, Shapes
 
@@ -120,7 +121,7 @@ class Driver:
         self.env = LiveEnv(self, me, rng)
         self.node = StackNode(self.env, stack)
         kinds = message_types(stack)
-        self.decoder, self.shapes = Decoder([*kinds, Head]), Shapes(kinds)
+        self.decoder, self.shapes = TextIdDecoder([*kinds, Head]), Shapes(kinds)
         parts = self.node.parts()
         self._handlers: dict[type, tuple[Any, Callable[..., bool | None]]] = {
             kind: (parts[slot], handle) for kind, (slot, handle) in handler_table(stack).items()

@@ -92,19 +92,7 @@ def test_links_to_the_parent_and_to_children_are_used() -> None:
     tree = Tree().attached()
     tree.hears(2, (0, 1, 5, 2))
     tree.hears(3, (0, 1, 5, 8, 3))
-    tree.brisa.heard(3, (position((0, 1, 3)), Position(OTHER, (9, 3))), 0)
     assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
-
-
-def test_whoever_may_have_become_a_child_is_not_cut_off_before_it_could_tell() -> None:
-    tree = Tree()
-    tree.brisa.on_data(1, data(0, (0, 1)))
-    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, True]
-    tree.brisa.on_deactivate(2, Deactivate(FLOW))
-    tree.brisa.heard(3, (position((0, 1, 5, 3)),), 0)
-    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, True]
-    tree.brisa.heard(3, (position((0, 1, 3)),), 0)
-    assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, False]
 
 
 def test_a_link_that_one_flow_uses_is_used() -> None:
@@ -236,6 +224,40 @@ def test_at_the_cap_a_flow_without_a_parent_makes_room() -> None:
     assert tree.brisa.parents()[FLOW] is None
     assert tree.brisa.meet((7, 0)) is not None
     assert list(tree.brisa.flows) == [OTHER, (7, 0)]
+
+
+def test_a_source_may_have_only_so_many_flows() -> None:
+    tree = Tree(flows_of_one_max=2)
+    met = [tree.brisa.meet((9, number)) for number in range(3)]
+    assert [flow is not None for flow in met] == [True, True, False]
+    assert tree.brisa.meet((8, 0)) is not None
+
+
+def test_what_came_on_a_forgotten_flow_does_not_come_again() -> None:
+    tree = Tree(flows_max=1)
+    for seq in range(3):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    tree.brisa.neighbour_down(1, True)
+    assert tree.brisa.meet(OTHER) is not None
+    assert list(tree.brisa.flows) == [OTHER]
+    tree.brisa.lose_parent(tree.flow(OTHER), ())
+    before = list(tree.got)
+    assert tree.brisa.on_data(2, data(2, (0, 2))) is True, "a duplicate"
+    assert tree.brisa.on_data(2, data(3, (0, 2))) is False
+    assert tree.got == [*before, (0, 3)]
+    assert not tree.flow(FLOW).mid_stream
+
+
+def test_flows_that_one_neighbour_may_have_invented_make_room_once_they_are_silent() -> None:
+    tree = Tree(flows_max=4)
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    for root in (7, 8, 9):
+        tree.brisa.on_data(2, data(0, (root, 2), source=root, flow=(root, 0)))
+    assert tree.brisa.meet((6, 0)) is None, "all of them are busy"
+    tree.env.advance(tree.brisa.config.watch_us * 2)
+    tree.brisa.on_data(2, data(1, (7, 2), source=7, flow=(7, 0)))
+    assert tree.brisa.meet((6, 0)) is not None
+    assert list(tree.brisa.flows) == [FLOW, (7, 0), (9, 0), (6, 0)]
 
 
 def test_all_topics_may_share_one_tree() -> None:
