@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -83,5 +84,22 @@ def test_keys_for_another_host_or_cluster_are_refused_at_the_start(tls: Tls) -> 
             await Node(tls=elsewhere).start()
         with pytest.raises(EpicastError, match="the keys are for cluster epicast, this node is of other"):
             await Node(tls=tls, cluster="other").start()
+
+    run(work())
+
+
+def test_a_link_ends_with_the_certificate_of_the_other_side(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    keys.init(tmp_path, cluster="epicast", now=now - timedelta(days=10))
+    for name, ends in (("lasting", timedelta(days=1)), ("brief", timedelta(seconds=3))):
+        keys.issue(tmp_path, name, hosts=["127.0.0.1"], days=1, now=now - timedelta(days=1) + ends)
+
+    async def work() -> None:
+        lasting, brief = (Tls.from_folder(tmp_path, name) for name in ("lasting", "brief"))
+        async with Node(tls=lasting) as first, Node(tls=brief, seeds=[first.address]) as second:
+            await second.ready()
+            await until(lambda: first._hub.counters["ended: certificate"] > 0)
+            await until(lambda: not first.neighbours)
+            assert datetime.now(UTC) >= now + timedelta(seconds=2), "it was good until then"
 
     run(work())

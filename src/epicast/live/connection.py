@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import WireError
@@ -51,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         "todo",
         "transport",
         "used_us",
+        "valid_until_s",
         "watch",
     )
 
@@ -69,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self.sent_heads: dict[int, tuple[Any, int]] = {}  # what we told it: path and hops, by stream
         self.sent_bytes = self.received_bytes = 0
         self.used_us = 0
+        self.valid_until_s = inf  # Unix time: its certificate is good for so long
         self.watch = Watch()
         self._reader = FrameReader(hub.limits.handshake_bytes)
         self._out: list[bytes | memoryview] = []

@@ -145,6 +145,7 @@ class Door:
             if identity.cluster != self._cluster:
                 return f"certificate: it is for cluster {identity.cluster}"
             require_host(identity, node_id)
+            conn.valid_until_s = identity.not_after.timestamp()
         except EpicastError as error:
             return f"certificate: {error}"
         return ""

@@ -13,6 +13,7 @@ before the greeting, so none is lost by that.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -379,10 +380,13 @@ class Hub(Sending):
         conn.cut(reason)
 
     def _look(self) -> None:
-        now_us = self.driver.now_us()
+        now_us, now_s = self.driver.now_us(), time.time()
         for link in list(self.links.values()):
             conn = link.conn
             if conn is None or conn.closing:
+                continue
+            if conn.valid_until_s < now_s:
+                conn.cut("certificate: it has expired")
                 continue
             if conn.paused:
                 self.driver.alive(link.peer)  # we do not listen to it just now
