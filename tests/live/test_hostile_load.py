@@ -178,6 +178,7 @@ FLOODS: dict[str, bytes] = {
     "keep-alives": frame(KeepAlive(1, 4)) * 30_000,
     "shuffles": frame(Shuffle(ME, 0, ())) * 10_000,
     "requests": frame(Activate(FLOW)) * 10_000,
+    "events": published(0, pack_plain(1, b"x")) + event_frame(stream_of(data(FLOW, ME, 0, b"")), 0, b"x") * 10_000,
 }
 
 
@@ -188,6 +189,7 @@ FLOODS: dict[str, bytes] = {
         "keep-alives",
         "shuffles",
         "requests",
+        "events",
     ],
 )
 def test_a_flood_of_messages_stalls_nobody(what: str) -> None:

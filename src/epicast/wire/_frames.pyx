@@ -9,8 +9,8 @@ payloads that somebody asks for. Smaller runs are copied, so that a few events d
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc  # as tracemalloc sees them
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ cdef class Block:
             spares -= 1
             self.at = spare[spares]
         else:
-            self.at = <char *> malloc(size)
+            self.at = <char *> PyMem_RawMalloc(size)
         if self.at is NULL:
             raise MemoryError
         self.size = size
@@ -54,7 +54,7 @@ cdef class Block:
             spare[spares] = self.at
             spares += 1
         else:
-            free(self.at)
+            PyMem_RawFree(self.at)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.at, self.size, self.done, flags)
@@ -66,7 +66,7 @@ cdef class Run:
     """Events of one stream with consecutive numbers that came together."""
 
     def __dealloc__(self):
-        free(self.starts)
+        PyMem_RawFree(self.starts)
 
     cdef Py_ssize_t size_of(self, Py_ssize_t at) noexcept:
         cdef Py_ssize_t end = self.end if at == self.count - 1 else self.starts[at + 1] - EVENT_HEAD_BYTES
@@ -247,7 +247,7 @@ cdef class FrameReader:
 
 cdef Py_ssize_t _more_room(Run run, Py_ssize_t room) except -1:
     room = 2 * room or 4
-    cdef uint32_t *starts = <uint32_t *> realloc(run.starts, room * sizeof(uint32_t))
+    cdef uint32_t *starts = <uint32_t *> PyMem_RawRealloc(run.starts, room * sizeof(uint32_t))
     if starts is NULL:
         raise MemoryError
     run.starts = starts
