@@ -117,7 +117,8 @@ def _mended(s: Summary) -> str:
     repairs = s.repairs
     if not repairs["parents_lost"]:
         return "no process lost its parent in the tree"
-    return (
-        f"of the {f.count(repairs['parents_lost'])} times that a process lost its parent in the tree, "
-        f"{f.count(repairs['soft'])} were mended among its neighbours and {f.count(repairs['hard'])} by a wider search"
-    )
+    times = f"{f.count(repairs['parents_lost'])} times that a process lost its parent in the tree"
+    if repairs["soft"] == repairs["parents_lost"]:
+        return f"all {times} were mended among its neighbours"
+    soft, hard = f.count(repairs["soft"]), f.count(repairs["hard"])
+    return f"of the {times}, {soft} were mended among its neighbours and {hard} by a wider search"
