@@ -196,7 +196,8 @@ class Connection(asyncio.BufferedProtocol):
         if len(out) == 1:
             self.transport.write(out[0])
         elif size > len(out) * COPY_BYTES:
-            self.transport.writelines(out)  # few and large: not worth a copy
+            for each in out:  # few and large: not worth a copy; `writelines` of Python 3.12 forgets to hold us back
+                self.transport.write(each)
         else:
             self.transport.write(b"".join(out))
 
