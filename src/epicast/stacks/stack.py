@@ -31,6 +31,8 @@ from epicast.core.promises import PROMISES
 PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
     "membership": {
         "static": ("epicast.membership.static", "Static", "StaticConfig"),
+        "scamp": ("epicast.membership.scamp", "Scamp", "ScampConfig"),
+        "cyclon": ("epicast.membership.cyclon", "Cyclon", "CyclonConfig"),
         "hyparview": ("epicast.membership.hyparview", "HyParView", "HyParViewConfig"),
     },
     "dissemination": {

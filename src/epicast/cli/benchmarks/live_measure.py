@@ -34,7 +34,7 @@ from epicast.cli.benchmarks.live_processes import START_S, Worker, free_port, pr
 from epicast.cli.benchmarks.live_systems import SYSTEMS
 from epicast.core.errors import EpicastError
 
-PATIENCE_S = 30.0  # once everything was published
+PATIENCE_S = 120.0  # once everything was published; a queue of signed messages is long
 
 
 class Processes(NamedTuple):

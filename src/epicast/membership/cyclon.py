@@ -1,0 +1,239 @@
+"""Cyclon: a small view of everybody, mixed by exchanging entries with the one known for longest (document 001, section
+2.2.1; Voulgaris, Gavidia, van Steen).
+
+Every period a process takes its oldest entry out, sends that process a few entries and a fresh one of itself, and gets
+as many back. What is old is either refreshed by that or found dead, so that nobody is remembered for long after its
+end: an entry lives for about as many periods as the view has places.
+
+    outside --Enter--> walks end at members, each gives one entry up for the joiner's --> member
+
+Joining keeps everybody's number of incoming arcs: each walk puts the joiner in the place of an entry, which goes to the
+joiner. Errata obeyed: the partner and what makes room are chosen by age, and the own entry starts at zero (E-CLON-5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from epicast.core.chance import sample
+from epicast.core.config import Config, PositiveDuration
+from epicast.core.env import Env, Timer
+from epicast.core.errors import ConfigError
+from epicast.core.ids import NodeId
+from epicast.core.message import Message
+from epicast.core.periodic import Periodic
+from epicast.core.roles import Neighbours
+from epicast.membership.hyparview_messages import MembershipMessage, Size
+
+AGE_MAX = (1 << 31) - 1
+ENTRIES_MAX = 1024
+CONTACTS_MAX = 64
+
+Entries = Annotated[
+    tuple[tuple[NodeId, Annotated[int, msgspec.Meta(ge=0, le=AGE_MAX)]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
+]
+
+
+class Enter(MembershipMessage, tag=16):
+    """A new process to its contact."""
+
+
+class EnterWalk(MembershipMessage, tag=17):
+    """Looks for a place for the joiner."""
+
+    joiner: NodeId
+    hops_left: Annotated[int, msgspec.Meta(ge=0, le=64)]
+
+
+class Exchange(MembershipMessage, tag=18):
+    """Some of my entries, for as many of yours."""
+
+    entries: Entries
+
+
+class ExchangeReply(MembershipMessage, tag=19):
+    entries: Entries
+
+
+class CyclonConfig(Config):
+    view_size: Size = 20  # the Cyclon paper's
+    exchange_size: Size = 8  # the Cyclon paper's
+    exchange_interval_us: PositiveDuration = 2_000_000  # our guess: the dead are gone within 20 of them
+    reply_timeout_us: PositiveDuration = 1_500_000  # our guess: well above a wide-area round trip
+    walk_length: Annotated[int, msgspec.Meta(ge=0, le=64)] = 5  # the Cyclon paper's
+
+    def check(self) -> None:
+        if self.exchange_size > self.view_size:
+            most, got = self.view_size, self.exchange_size
+            raise ConfigError(f"exchange_size: expected at most view_size = {most}, got {got}")
+
+
+class Cyclon:
+    __slots__ = ("_exchange", "_timer", "ages", "asked", "config", "contacts", "env", "left", "listener", "sent")
+
+    handles: ClassVar[tuple[type[Message], ...]] = (Enter, EnterWalk, Exchange, ExchangeReply)
+    listener: Neighbours
+
+    def __init__(self, env: Env, config: CyclonConfig) -> None:
+        self.env, self.config = env, config
+        self.ages: dict[NodeId, int] = {}  # the view
+        self.contacts: dict[NodeId, None] = {}
+        self.asked: NodeId | None = None  # whose answer we await
+        self.sent: tuple[NodeId, ...] = ()  # what we offered it
+        self.left = False
+        self._timer: Timer | None = None
+        self._exchange = Periodic(env, config.exchange_interval_us, self._on_exchange_due)
+
+    # Calls
+
+    def start(self, contacts: Sequence[NodeId]) -> None:
+        for contact in contacts[:CONTACTS_MAX]:
+            if contact != self.env.me:
+                self.contacts[contact] = None
+        self._exchange.start()
+        self._enter()
+
+    def meet(self, contact: NodeId) -> None:
+        if contact == self.env.me or self.left or contact in self.contacts:
+            return
+        if len(self.contacts) >= CONTACTS_MAX:
+            del self.contacts[next(iter(self.contacts))]
+        self.contacts[contact] = None
+        if not self.ages:
+            self._enter()
+
+    def leave(self) -> None:
+        """Nobody is told: whoever has us finds out when its turn comes."""
+        self.left = True
+        self._exchange.stop()
+        self._answered()
+        for peer in list(self.ages):
+            self._remove(peer, gone=False)
+
+    def peers(self) -> Sequence[NodeId]:
+        return list(self.ages)
+
+    def sample(self, count: int) -> list[NodeId]:
+        return sample(self.env.rng, list(self.ages), count)
+
+    def rtt_us(self, peer: NodeId) -> int | None:
+        return None
+
+    def widen(self) -> None:
+        """Every exchange brings somebody else."""
+
+    def sign_of_life(self, peer: NodeId) -> None: ...
+
+    def on_link_up(self, peer: NodeId) -> None: ...
+
+    def on_link_down(self, peer: NodeId) -> None:
+        if peer in self.ages:
+            self._remove(peer, gone=True)
+
+    # Joining
+
+    def _enter(self) -> None:
+        if self.contacts and not self.left:
+            contact = self._one(list(self.contacts))
+            self._add(contact, 0)
+            self.env.send(contact, Enter())
+
+    def on_enter(self, sender: NodeId, msg: Enter) -> None:
+        if self.left:
+            return
+        others = [peer for peer in self.ages if peer != sender]
+        if not others:
+            self._add(sender, 0)
+            return
+        for _ in range(self.config.view_size):
+            self.env.send(self._one(others), EnterWalk(sender, self.config.walk_length))
+
+    def on_enter_walk(self, sender: NodeId, msg: EnterWalk) -> None:
+        joiner = msg.joiner
+        if self.left or joiner == self.env.me:
+            return
+        others = [peer for peer in self.ages if peer != joiner]
+        if msg.hops_left and others:
+            self.env.send(self._one(others), EnterWalk(joiner, msg.hops_left - 1))
+        elif joiner not in self.ages:
+            given = self._one(others) if others and len(self.ages) >= self.config.view_size else self.env.me
+            age = self.ages.get(given, 0)
+            if given != self.env.me:
+                self._remove(given, gone=False)
+            self._add(joiner, 0)
+            self.env.send(joiner, ExchangeReply(((given, age),)))
+
+    # Exchanging
+
+    def _on_exchange_due(self) -> None:
+        if not self.ages:
+            self._enter()
+            return
+        for peer in self.ages:
+            self.ages[peer] = min(AGE_MAX, self.ages[peer] + 1)
+        if self.asked is not None:
+            return
+        oldest = max(self.ages, key=self.ages.__getitem__)
+        others = [peer for peer in self.ages if peer != oldest]
+        offered = sample(self.env.rng, others, self.config.exchange_size - 1)
+        self.asked, self.sent = oldest, (oldest, *offered)
+        self._timer = self.env.after(self.config.reply_timeout_us, self._on_no_reply, oldest)
+        self.env.send(oldest, Exchange(((self.env.me, 0), *((peer, self.ages[peer]) for peer in offered))))
+
+    def on_exchange(self, sender: NodeId, msg: Exchange) -> None:
+        if self.left:
+            return
+        given = sample(self.env.rng, [peer for peer in self.ages if peer != sender], len(msg.entries))
+        self.env.send(sender, ExchangeReply(tuple([(peer, self.ages[peer]) for peer in given])))
+        self._merge(msg.entries, given)
+
+    def on_exchange_reply(self, sender: NodeId, msg: ExchangeReply) -> None:
+        """Or a walk has found us a place: of strangers we take something only while there is room."""
+        sent: tuple[NodeId, ...] = ()
+        if self.left or (sender != self.asked and len(self.ages) >= self.config.view_size):
+            return
+        if sender == self.asked:
+            sent = self.sent
+            self._answered()
+            if sender in self.ages:
+                self._remove(sender, gone=False)  # it has a fresh entry of us instead
+        self._merge(msg.entries, sent)
+
+    def _on_no_reply(self, peer: NodeId) -> None:
+        self._answered()
+        if peer in self.ages:
+            self._remove(peer, gone=True)
+
+    def _answered(self) -> None:
+        self.asked, self.sent = None, ()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _merge(self, entries: Iterable[tuple[NodeId, int]], sent: Iterable[NodeId]) -> None:
+        """In a full view they take the places of what the other side has now, then of the oldest."""
+        spare = [peer for peer in sent if peer in self.ages]
+        for peer, age in tuple(entries)[: self.config.view_size]:
+            if peer == self.env.me or peer in self.ages:
+                continue
+            if len(self.ages) >= self.config.view_size:
+                victim = spare.pop() if spare else max(self.ages, key=self.ages.__getitem__)
+                self._remove(victim, gone=False)
+            self._add(peer, age)
+
+    # The view
+
+    def _add(self, peer: NodeId, age: int) -> None:
+        if peer != self.env.me and peer not in self.ages:
+            self.ages[peer] = age
+            self.listener.neighbour_up(peer)
+
+    def _remove(self, peer: NodeId, *, gone: bool) -> None:
+        del self.ages[peer]
+        self.listener.neighbour_down(peer, gone)
+
+    def _one(self, peers: Sequence[NodeId]) -> NodeId:
+        return peers[int(self.env.rng.random() * len(peers))]
