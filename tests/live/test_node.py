@@ -225,7 +225,7 @@ def test_publishers_wait_for_a_neighbour_that_is_behind_and_it_is_cut_in_the_end
             sent = 0
             while True:
                 if nodes[0]._hub.congestion:
-                    await asyncio.sleep(0.1)  # the healthy one takes it all, and the system has buffers too
+                    await asyncio.sleep(0.5)  # the healthy one takes it all, and the system has buffers too
                     if nodes[0]._hub.congestion:
                         break
                 await nodes[0].publish("t", body)
@@ -241,6 +241,27 @@ def test_publishers_wait_for_a_neighbour_that_is_behind_and_it_is_cut_in_the_end
             assert (await payloads(messages, sent + 1))[-1] == b"last"
 
     run(work())
+
+
+@pytest.mark.parametrize("high", [16_384, 262_144])
+@pytest.mark.parametrize("size", [1_000, 10_000])
+@fast_and_not
+def test_small_queues_hold_up_nobody_for_ever(high: int, size: int, fast: bool) -> None:
+    async def work() -> None:
+        limits = Limits(peer_queue_high_bytes=high, local_socket_bytes=262_144)
+        async with cluster(6, limits=limits) as nodes:
+            subscriptions = [node.subscribe("t", policy="block") for node in nodes[1:]]
+            for each in subscriptions:
+                await each.__aenter__()
+            count = 20_000_000 // size
+            reading = [asyncio.create_task(payloads(each, count)) for each in subscriptions]
+            for number in range(count):
+                await nodes[0].publish("t", number.to_bytes(8, "big") + bytes(size))
+            for each in reading:
+                assert len(await each) == count
+            assert nodes[0]._hub.counters["slow peers cut"] == 0
+
+    run(work(), fast=fast)
 
 
 def test_a_run_that_is_handed_on_as_it_came_is_the_same_everywhere() -> None:

@@ -85,7 +85,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
+        # Well below the mark at which others begin to wait: whoever is not told to go on has nothing to wait for.
+        transport.set_write_buffer_limits(high=min(_WRITE_HIGH_BYTES, self.hub.high_bytes // 4))
         address = transport.get_extra_info("peername")
         self.remote = str(address[0]) if isinstance(address, tuple) else ""
         _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)

@@ -390,6 +390,7 @@ class Hub(Sending):
                 continue
             if conn.paused:
                 self.driver.alive(link.peer)  # we do not listen to it just now
+            self.congestion.drained(conn)  # should we not have been told
             waiting = conn.waiting_bytes
             reason = conn.watch.look(now_us, conn.taken_bytes, waiting, self.limits) if waiting else ""
             if reason:
