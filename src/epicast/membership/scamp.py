@@ -58,6 +58,7 @@ class Knower:
 
 class Scamp:
     __slots__ = (
+        "_asked",
         "_heard_us",
         "_heartbeat",
         "_lease",
@@ -86,8 +87,9 @@ class Scamp:
         self.view: OrderedSet[NodeId] = OrderedSet()
         self.since_us: dict[NodeId, int] = {}  # when an entry of the view came in
         self.in_view: dict[NodeId, Knower] = {}  # who has us in its view, as far as they told
-        self.contacts: OrderedSet[NodeId] = OrderedSet()
+        self.contacts: OrderedSet[NodeId] = OrderedSet()  # also whom we knew once
         self.left = False
+        self._asked: NodeId | None = None  # through whom we subscribed, until somebody lets us know that it worked
         self._heard_us = 0  # the last heartbeat, or the last time that we asked to be known
         self._heartbeat = Periodic(env, config.heartbeat_us, self._on_heartbeat_due) if config.heartbeat_us else None
         self._lease = Periodic(env, max(1, config.lease_us // RENEWALS), self._renew) if config.lease_us else None
@@ -106,11 +108,14 @@ class Scamp:
     def meet(self, contact: NodeId) -> None:
         if contact == self.env.me or self.left or contact in self.contacts:
             return
-        if len(self.contacts) >= CONTACTS_MAX:
-            self.contacts.discard(self.contacts.pick(self.env.rng))
-        self.contacts.add(contact)
+        self._remember(contact)
         if not len(self.view):
             self._subscribe()
+
+    def _remember(self, contact: NodeId) -> None:
+        if contact not in self.contacts and len(self.contacts) >= CONTACTS_MAX:
+            self.contacts.discard(self.contacts.pick(self.env.rng))
+        self.contacts.add(contact)
 
     def leave(self) -> None:
         """Whoever knows us gets one of those whom we know in our place, but for c + 1 of them: as many arcs as our own
@@ -155,13 +160,14 @@ class Scamp:
     # Subscribing
 
     def _subscribe(self) -> None:
-        """Through somebody we know, else a contact."""
-        known = self.view.items or self.contacts.items
+        """Through somebody we know, or knew once; not through the one that did not help the last time."""
+        known = [*self.view, *self.in_view, *self.contacts]
+        known = [peer for peer in known if peer != self._asked] or known
         self._heard_us = self.env.now_us()
         if known and not self.left:
-            contact = known[int(self.env.rng.random() * len(known))]
-            self._add(contact)
-            self.env.send(contact, Subscription())
+            self._asked = self._one(known)
+            self._add(self._asked)
+            self.env.send(self._asked, Subscription())
 
     def on_subscription(self, sender: NodeId, msg: Subscription) -> None:
         if self.left:
@@ -222,7 +228,7 @@ class Scamp:
             self.env.send(peer, Unsubscription())
             return
         knower, now = self.in_view.get(peer), self.env.now_us()
-        self._heard_us = now
+        self._heard_us, self._asked = now, None
         if knower is not None:
             knower.said_us = now
         elif len(self.in_view) < self.config.view_max:
@@ -247,6 +253,8 @@ class Scamp:
         now = self.env.now_us()
         self.env.send_many(self.view.items, Heartbeat())
         if now - self._heard_us > self.config.isolated_us:
+            if self._asked is not None and self._asked in self.view:
+                self._remove(self._asked, gone=True)  # it is gone, or as isolated as we are
             self._subscribe()
 
     def on_heartbeat(self, sender: NodeId, msg: Heartbeat) -> None:
@@ -265,8 +273,13 @@ class Scamp:
 
     def _expire(self, before_us: int) -> None:
         for peer, since_us in list(self.since_us.items()):
-            if since_us < before_us and len(self.view) > 1:  # rather an old neighbour than none
+            if since_us >= before_us:
+                continue
+            if len(self.view) == 1 and self.in_view:
+                self._add(self._one(list(self.in_view)))  # rather somebody who knows us than nobody
+            if len(self.view) > 1:
                 self._remove(peer, gone=False)
+                self._remember(peer)
                 self.env.send(peer, Dropped())
         for peer, knower in list(self.in_view.items()):
             if knower.said_us < before_us:
