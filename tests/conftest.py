@@ -1,5 +1,6 @@
 """Hypothesis draws the same examples on every run: a test that passes once passes everywhere. One process has Spark."""
 
+import signal
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from tests.support.one_spark import make_scheduler
 
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; some tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
