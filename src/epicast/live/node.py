@@ -370,14 +370,12 @@ _TUNED = {
         "buffer_messages": 65_536,
         "recover_max": 4096,
         "one_flow": True,
-        "flows_max": 8192,
         "flows_of_one_max": 64,
     }
 }
 """The documents' streams have five messages a second; live ones may have a thousand times as many, and what is to be
 recovered after a failure must still be there when the failure is noticed. The cap in bytes stays. A publisher has one
-tree for all its topics, as every node takes part in every topic anyway; there may be thousands of publishers, and none
-of them needs many trees."""
+tree for all its topics, as every node takes part in every topic anyway, and needs no more than a few."""
 
 
 def tuned(stack: Stack) -> Stack:
