@@ -204,3 +204,12 @@ def test_subscriptions_have_a_cap() -> None:
     opened(board)
     with pytest.raises(EpicastError, match="more than 1 subscriptions"):
         opened(board)
+
+
+def test_what_is_taken_one_by_one_no_longer_counts() -> None:
+    board = Board()
+    subscription = opened(board, most=100)
+    board.deliver_run(Gossip("a:1/x", 0, 1, "t", b""), run_of([pack_plain(40, b"some bytes")] * 5))
+    assert subscription._bytes == 50
+    take(subscription, 5)
+    assert subscription._bytes == 0
