@@ -51,8 +51,8 @@ def _check_of(hint: Any) -> Check | None:
     if origin is tuple:
         places = [(at, check) for at, part in enumerate(arguments) if (check := _check_of(part)) is not None]
         return partial(_places, places) if places else None
-    if origin in (Union, UnionType) and any(_check_of(part) is not None for part in arguments):
-        raise TypeError(f"ids in a choice of types: {hint}")  # no message has such a field; decide when one does
+    if origin in (Union, UnionType) and all(part in arguments for part in get_args(NodeId)):
+        raise TypeError(f"an id in a choice of types, {hint}: use a tuple of ids")  # `NodeId | None` shows no NodeId
     return None
 
 
