@@ -1,4 +1,4 @@
-"""Scamp and Cyclon while processes come, leave and crash and messages are lost: a hundred seeds each.
+"""Scamp, Cyclon and CLON while processes come, leave and crash and messages are lost: a hundred seeds each.
 
 A minute after the last of it everyone must be connected, know somebody alive, and have forgotten the dead.
 """
@@ -17,15 +17,20 @@ from tests.support.overlays import SECOND, is_connected
 from tests.support.worlds import views
 
 SEEDS, BATCH, NODES = 100, 25, 30
+SCAMP = {"lease_us": 30 * SECOND, "heartbeat_us": SECOND, "isolated_us": 4 * SECOND}
+AREAS = "areas 3 1ms 40ms"
 SETTINGS: dict[str, dict[str, Any]] = {
-    "scamp-flood": {"lease_us": 30 * SECOND, "heartbeat_us": SECOND, "isolated_us": 4 * SECOND},
+    "scamp-flood": SCAMP,
+    "clon-balance-flood": {**SCAMP, "balance_interval_us": SECOND},
     "cyclon-flood": {"view_size": 8, "exchange_size": 4, "exchange_interval_us": SECOND, "reply_timeout_us": SECOND},
 }
 
 
 def stormy(stack: str, seed: int) -> World:
     network = NetworkConfig(loss=0.02)
-    scenario = Scenario(stack=stack, nodes=NODES, network=network, overrides={"membership": SETTINGS[stack]})
+    overrides = {"membership": SETTINGS[stack]}
+    latency = AREAS if stack.startswith("clon") else "uniform 10ms 100ms"
+    scenario = Scenario(stack=stack, nodes=NODES, network=network, latency=latency, overrides=overrides)
     world, rng = World(scenario, seed), Random(seed)
     for number in range(NODES):
         world.call_at(number * SECOND // 20, world.join)
@@ -38,8 +43,18 @@ def stormy(stack: str, seed: int) -> World:
             world.join()
         else:
             what(rng.choice(up))
-    world.run_until(world.now_us + 75 * SECOND)
+    for _ in range(15):
+        look_up_again(world, rng)
+        world.run_until(world.now_us + 5 * SECOND)
     return world
+
+
+def look_up_again(world: World, rng: Random) -> None:
+    """A process all of whose contacts died at once asks its seeds' names again, as live nodes do."""
+    up = list(world.nodes)
+    for node, part in world.nodes.items():
+        if not any(peer in world.nodes for peer in part.membership.peers()):
+            part.membership.meet(rng.choice([peer for peer in up if peer != node]))
 
 
 def troubles(stack: str, seed: int) -> list[str]:

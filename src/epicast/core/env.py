@@ -28,6 +28,10 @@ class Env(Protocol):
     def rng(self) -> Random:
         """The only chance."""
 
+    @property
+    def place(self) -> str:
+        """Where this process is, from the largest region to the smallest, as in `eu/paris/rack-3`; empty if nobody said."""
+
     def now_us(self) -> int:
         """The only clock: integer microseconds, never goes back."""
 
@@ -36,6 +40,9 @@ class Env(Protocol):
 
     def send_many(self, to: Sequence[NodeId], msg: Message) -> None:
         """The same message to many peers: encoded once live, one batch simulated."""
+
+    def shout(self, msg: Message) -> None:
+        """To every process of the local network that listens. Like `send`, but nobody knows who they are."""
 
     def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> Timer:
         """Call `fn(*args)` once `delay_us` have passed, unless the timer is cancelled or the process is gone."""

@@ -21,6 +21,10 @@ class Send(NamedTuple):
     msg: Message
 
 
+class Shout(NamedTuple):
+    msg: Message
+
+
 class Open(NamedTuple):
     peer: NodeId
 
@@ -39,7 +43,7 @@ class Record(NamedTuple):
     detail: str = ""
 
 
-Effect = Send | Open | Close | Record
+Effect = Send | Shout | Open | Close | Record
 
 
 class RecordedTimer:
@@ -54,8 +58,8 @@ class RecordedTimer:
 
 
 class RecordingEnv:
-    def __init__(self, me: NodeId = 0, seed: int = 0) -> None:
-        self.me = me
+    def __init__(self, me: NodeId = 0, seed: int = 0, place: str = "") -> None:
+        self.me, self.place = me, place
         self.rng = Random(seed)
         self.effects: list[Effect] = []  # sends and links
         self.records: list[Record] = []  # rows of the trace
@@ -72,6 +76,9 @@ class RecordingEnv:
 
     def send_many(self, to: Sequence[NodeId], msg: Message) -> None:
         self.effects.extend(Send(peer, msg) for peer in to)
+
+    def shout(self, msg: Message) -> None:
+        self.effects.append(Shout(msg))
 
     def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> RecordedTimer:
         assert delay_us >= 0

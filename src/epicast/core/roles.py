@@ -53,6 +53,9 @@ class Membership(Protocol):
     def rtt_us(self, peer: NodeId) -> int | None:
         """Measured round trip to a neighbour, if there was one."""
 
+    def distance(self, peer: NodeId) -> int:
+        """0: the neighbour is near; more, the farther away it is. Always 0 where nobody knows about places."""
+
     def widen(self) -> None:
         """The layer above found nobody useful among the neighbours: bring in somebody from farther away."""
 

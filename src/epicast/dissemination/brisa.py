@@ -275,9 +275,9 @@ class Brisa(TreeRepair):
         )
 
     def _prefers(self, flow: FlowState, peer: NodeId) -> bool:
-        if self.config.strategy != "delay-aware" or flow.switch is not None or flow.parent is None:
+        if flow.switch is not None or flow.parent is None:
             return False
-        return self.rtt(peer) < self.rtt(flow.parent) and self.eligible(flow, peer)
+        return self.nearer(peer, flow.parent) and self.eligible(flow, peer)
 
     def on_deactivate(self, sender: NodeId, msg: Deactivate) -> None:
         flow = self.flows.get(msg.flow)
@@ -375,6 +375,8 @@ class Brisa(TreeRepair):
             return
         if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
             flow.switch = None  # no answer
+        if self.config.strategy == "near-first" and flow.switch is None:
+            self.look_nearer(flow)
         patient_until = now - self.config.patience_us
         if 0 <= flow.unsteady_since_us <= patient_until or 0 <= flow.starved_since_us <= patient_until:
             self.leave_parent(flow, (flow.parent,))

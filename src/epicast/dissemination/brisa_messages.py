@@ -81,7 +81,8 @@ class Baseline(TreeMessage, tag=55):
 
 
 class BrisaConfig(Config):
-    strategy: Literal["first-come", "delay-aware"] = "first-come"  # the documents' default
+    # The documents' first two; near-first changes for a parent in a nearer place, for overlays that know about places.
+    strategy: Literal["first-come", "delay-aware", "near-first"] = "first-come"
     symmetric: bool = True  # symmetric deactivation, with first-come only
     reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a tree whose root is so near; 0: never
     one_flow: bool = False  # all topics on one tree, for publishers of many topics; the documents have one for each

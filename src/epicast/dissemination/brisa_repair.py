@@ -47,11 +47,20 @@ class TreeRepair(Recovery):
         return self.env.me not in path and len(path) < self.config.path_max
 
     def _best(self, flow: FlowState, candidates: list[NodeId]) -> NodeId:
-        """First-come: the nearest to the source, since it would most likely have been first. Delay-aware: the nearest
-        to us."""
+        """First-come: the nearest to the source, since it would most likely have been first. The other strategies: the
+        nearest to us."""
         if self.config.strategy == "delay-aware":
             return min(candidates, key=lambda peer: (self.rtt(peer), peer))
+        if self.config.strategy == "near-first":
+            far = self.members.distance
+            return min(candidates, key=lambda peer: (far(peer), len(flow.known[peer].path), peer))
         return min(candidates, key=lambda peer: (len(flow.known[peer].path), self.rtt(peer), peer))
+
+    def nearer(self, peer: NodeId, parent: NodeId) -> bool:
+        """Is it so much nearer to us that we would change for it?"""
+        if self.config.strategy == "near-first":
+            return self.members.distance(peer) < self.members.distance(parent)
+        return self.config.strategy == "delay-aware" and self.rtt(peer) < self.rtt(parent)
 
     def rtt(self, peer: NodeId) -> float:
         rtt_us = self.members.rtt_us(peer)
@@ -271,12 +280,22 @@ class TreeRepair(Recovery):
             self.ask_for_past(flow, parent)
         self.ask_for_missing(flow, parent, dict(flow.known[parent].progress))
 
-    # A better parent (delay-aware)
+    # A better parent (delay-aware, near-first)
 
     def start_switch(self, flow: FlowState, peer: NodeId) -> None:
         flow.switch, flow.switch_us = peer, self.env.now_us()
         flow.in_active[peer] = None
         self.env.send(peer, Activate(flow.id))
+
+    def look_nearer(self, flow: FlowState) -> None:
+        """Leave a parent far away for a neighbour that is nearer. By turns: two that move below each other at the same
+        time would have to be parted again."""
+        parent = flow.parent
+        if parent is None or not self.members.distance(parent) or self.env.rng.random() < 0.5:
+            return
+        nearer = [peer for peer in self.neighbours if self.nearer(peer, parent) and self.eligible(flow, peer)]
+        if nearer:
+            self.start_switch(flow, self._best(flow, nearer))
 
     def _end_switch(self, flow: FlowState, peer: NodeId) -> None:
         flow.switch = None

@@ -50,10 +50,10 @@ class Application(Protocol):
 class LiveEnv:
     """A live node's window on the world."""
 
-    __slots__ = ("driver", "me", "rng")
+    __slots__ = ("driver", "me", "place", "rng")
 
-    def __init__(self, driver: Driver, me: str, rng: Random) -> None:
-        self.driver, self.me, self.rng = driver, me, rng
+    def __init__(self, driver: Driver, me: str, rng: Random, place: str = "") -> None:
+        self.driver, self.me, self.rng, self.place = driver, me, rng, place
 
     def now_us(self) -> int:
         return time.monotonic_ns() // 1000
@@ -71,6 +71,9 @@ class LiveEnv:
             if driver.recorder is not None:
                 for peer in to:
                     driver.recorder.sent(peer, msg, size)
+
+    def shout(self, msg: Message) -> None:
+        self.driver.hub.shout(msg)
 
     def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> Timer:
         return self.driver.loop.call_later(delay_us / 1e6, self.driver.fire, fn, args)

@@ -122,6 +122,9 @@ class Cyclon:
     def rtt_us(self, peer: NodeId) -> int | None:
         return None
 
+    def distance(self, peer: NodeId) -> int:
+        return 0
+
     def widen(self) -> None:
         """Every exchange brings somebody else."""
 

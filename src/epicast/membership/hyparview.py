@@ -116,6 +116,9 @@ class HyParView(LinkKeeper):
         if pulse is not None:
             pulse.heard_us = self.env.now_us()
 
+    def distance(self, peer: NodeId) -> int:
+        return 0
+
     def widen(self) -> None:
         self._ask_far(Priority.HIGH)
 

@@ -14,8 +14,10 @@ The degree that comes of it (E-CLON-2): a join adds |view of the contact| + c + 
 Errata obeyed: the printed precedence keeps nothing (E-CLON-1); nobody keeps itself or anyone twice, and a copy that
 nobody can keep ends after `hops_max` (E-CLON-3); the second process ever is taken in by the first (E-CLON-4).
 
-What document 001 leaves open is as in the Scamp paper, but for one thing: a renewed subscription has as many copies as
-there are arcs to us that will run out. The paper's rule would add c arcs a process with every lease.
+What document 001 leaves open is as in the Scamp paper, but for one thing: arcs are conserved. Whoever loses an arc to
+itself, because its lease ran out or the other end died, asks for one copy more; not always, as a join brings more arcs
+than an end takes. The paper's renewed subscription would add c arcs a process with every lease. Some of those copies
+start at somebody from long ago: islands that are content with themselves find the others that way.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from epicast.core.env import Env
+from epicast.core.env import Env, Timer
 from epicast.core.ids import NodeId
 from epicast.core.message import Message
 from epicast.core.ordered_set import OrderedSet
 from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
-from epicast.core.roles import Neighbours
+from epicast.membership.round_trips import Probe, ProbeReply
 from epicast.membership.scamp_messages import (
     Dropped,
     ForwardedSubscription,
@@ -38,39 +40,19 @@ from epicast.membership.scamp_messages import (
     ScampConfig,
     Subscription,
     Unsubscription,
+    Welcome,
 )
+from epicast.membership.scamp_view import UNKNOWN, Views
 
 __all__ = ["Scamp", "ScampConfig"]
 
-RENEWALS = 4  # looks at what runs out, in one lease
+LOOKS = 8  # at what runs out, in one lease
 CONTACTS_MAX = 64
+FAR_SHARE = 0.2  # of the copies that replace a lost arc start at somebody from long ago
 
 
-class Knower:
-    """Somebody who has us in its view."""
-
-    __slots__ = ("renewed", "said_us", "since_us")
-
-    def __init__(self, now_us: int) -> None:
-        self.since_us = self.said_us = now_us
-        self.renewed = False  # another arc was asked for, since this one is about to run out
-
-
-class Scamp:
-    __slots__ = (
-        "_asked",
-        "_heard_us",
-        "_heartbeat",
-        "_lease",
-        "config",
-        "contacts",
-        "env",
-        "in_view",
-        "left",
-        "listener",
-        "since_us",
-        "view",
-    )
+class Scamp(Views):
+    __slots__ = ("_asked", "_failed", "_heard_us", "_heartbeat", "_lease", "_met", "contacts", "left", "seeds")
 
     handles: ClassVar[tuple[type[Message], ...]] = (
         Subscription,
@@ -79,105 +61,142 @@ class Scamp:
         Unsubscription,
         Dropped,
         Heartbeat,
+        Welcome,
+        Probe,
+        ProbeReply,
     )
-    listener: Neighbours
 
     def __init__(self, env: Env, config: ScampConfig) -> None:
-        self.env, self.config = env, config
-        self.view: OrderedSet[NodeId] = OrderedSet()
-        self.since_us: dict[NodeId, int] = {}  # when an entry of the view came in
-        self.in_view: dict[NodeId, Knower] = {}  # who has us in its view, as far as they told
-        self.contacts: OrderedSet[NodeId] = OrderedSet()  # also whom we knew once
+        super().__init__(env, config)
+        self.seeds: tuple[NodeId, ...] = ()  # whom we were told of at the start: never forgotten
+        self.contacts: OrderedSet[NodeId] = OrderedSet()  # whom we were told of later, or knew once
         self.left = False
-        self._asked: NodeId | None = None  # through whom we subscribed, until somebody lets us know that it worked
-        self._heard_us = 0  # the last heartbeat, or the last time that we asked to be known
+        self._asked: dict[
+            NodeId, tuple[Timer, int]
+        ] = {}  # through whom we subscribe, until it says so; with the copies
+        self._failed: NodeId | None = None  # the last one that did not answer
+        self._met: NodeId | None = None  # somebody that the driver has just found alive
+        self._heard_us = 0  # when somebody last let us know that it knows us, or when we last asked for it
         self._heartbeat = Periodic(env, config.heartbeat_us, self._on_heartbeat_due) if config.heartbeat_us else None
-        self._lease = Periodic(env, max(1, config.lease_us // RENEWALS), self._renew) if config.lease_us else None
+        self._lease = Periodic(env, max(1, config.lease_us // LOOKS), self._on_lease_due) if config.lease_us else None
 
     # Calls
 
     def start(self, contacts: Sequence[NodeId]) -> None:
-        for contact in contacts[:CONTACTS_MAX]:
-            if contact != self.env.me:
-                self.contacts.add(contact)
+        self.seeds = tuple(contact for contact in contacts[:CONTACTS_MAX] if contact != self.env.me)
         for periodic in (self._heartbeat, self._lease):
             if periodic is not None:
                 periodic.start()
         self._subscribe()
 
     def meet(self, contact: NodeId) -> None:
-        if contact == self.env.me or self.left or contact in self.contacts:
+        if contact == self.env.me or self.left:
             return
         self._remember(contact)
         if not len(self.view):
             self._subscribe()
+        elif contact not in self.view and contact not in self.in_view:
+            self._met = contact  # the next copy starts there: it may belong to another part of a parted overlay
 
     def _remember(self, contact: NodeId) -> None:
-        if contact not in self.contacts and len(self.contacts) >= CONTACTS_MAX:
-            self.contacts.discard(self.contacts.pick(self.env.rng))
-        self.contacts.add(contact)
+        contacts = self.contacts
+        if contact in contacts:
+            return
+        if len(contacts) < CONTACTS_MAX:
+            contacts.add(contact)
+        else:
+            contacts.replace(contacts.pick(self.env.rng), contact)
 
     def leave(self) -> None:
         """Whoever knows us gets one of those whom we know in our place, but for c + 1 of them: as many arcs as our own
         coming brought."""
         self.left = True
-        for periodic in (self._heartbeat, self._lease):
-            if periodic is not None:
-                periodic.stop()
-        heirs, knowers = self.view.items, list(self.in_view)
+        self._stop()
+        heirs, knowers = [(peer, self.arcs[peer].place) for peer in self.view], list(self.in_view)
         replaced = max(0, len(knowers) - int(self.config.copies) - 1) if heirs else 0
         for at, peer in enumerate(knowers):
             self.env.send(peer, Unsubscription((heirs[at % len(heirs)],) if at < replaced else ()))
+            self._unknown_to(peer, gone=False)
         for peer in list(self.view):
-            self.env.send(peer, Dropped())
+            self.env.send(peer, Dropped())  # before the connection goes
             self._remove(peer, gone=False)
-        self.in_view.clear()
 
-    def peers(self) -> Sequence[NodeId]:
-        return self.view.items
-
-    def sample(self, count: int) -> list[NodeId]:
-        return self.view.sample(self.env.rng, count)
-
-    def rtt_us(self, peer: NodeId) -> int | None:
-        return None
+    def _stop(self) -> None:
+        for periodic in (self._heartbeat, self._lease):
+            if periodic is not None:
+                periodic.stop()
+        for timer, _ in self._asked.values():
+            timer.cancel()
+        self._asked.clear()
+        if self.round_trips is not None:
+            self.round_trips.stop()
 
     def widen(self) -> None:
-        """Nobody farther away is known: a new subscription brings us to the notice of others."""
-        self._subscribe()
+        """A copy more, through somebody from long ago."""
+        self._ask_for_copies(1, far=True)
 
     def sign_of_life(self, peer: NodeId) -> None: ...
 
     def on_link_up(self, peer: NodeId) -> None: ...
 
     def on_link_down(self, peer: NodeId) -> None:
-        self.in_view.pop(peer, None)
+        knew_us = self._unknown_to(peer, gone=True)
         if peer in self.view:
             self._remove(peer, gone=True)
-            if not len(self.view):
-                self._subscribe()
+        if not len(self.view):
+            self._subscribe()
+        elif knew_us and self.env.rng.random() < self._replaced_share():
+            self._ask_for_copies(1)
+
+    def _replaced_share(self) -> float:
+        """Of the arcs that a dead process had out. With it those to it are gone too, and a join brings only so many."""
+        degree, target = max(1, len(self.view)), self.config.target_degree
+        return 2 - target / degree if target else 1 - (self.config.copies + 1) / degree
 
     # Subscribing
 
     def _subscribe(self) -> None:
         """Through somebody we know, or knew once; not through the one that did not help the last time."""
-        known = [*self.view, *self.in_view, *self.contacts]
-        known = [peer for peer in known if peer != self._asked] or known
+        known = [*self.view, *self.in_view, *self.seeds, *self.contacts]
+        known = [peer for peer in known if peer != self._failed] or known
         self._heard_us = self.env.now_us()
         if known and not self.left:
-            self._asked = self._one(known)
-            self._add(self._asked)
-            self.env.send(self._asked, Subscription())
+            contact = self._one(known)
+            self._add(contact, None)
+            self._ask(contact, 0)
+
+    def _ask_for_copies(self, copies: int, *, far: bool = False) -> None:
+        strangers = [peer for peer in (*self.seeds, *self.contacts) if peer not in self.view and peer != self._failed]
+        met, self._met = self._met, None
+        if not len(self.view):
+            self._subscribe()
+        elif met is not None and met not in self.view:
+            self._ask(met, copies)
+        elif strangers and (far or self.env.rng.random() < FAR_SHARE):
+            self._ask(self._one(strangers), copies)
+        else:
+            self._ask(self.view.pick(self.env.rng), copies)
+
+    def _ask(self, contact: NodeId, copies: int) -> None:
+        if contact not in self._asked and len(self._asked) < CONTACTS_MAX:
+            timer = self.env.after(self.config.reply_timeout_us, self._on_no_welcome, contact)
+            self._asked[contact] = (timer, copies)
+        self.env.send(contact, Subscription(self.env.place, copies))
 
     def on_subscription(self, sender: NodeId, msg: Subscription) -> None:
         if self.left:
             return
-        self._known_to(sender)
+        self.env.send(sender, Welcome(self.env.place))
+        if not msg.copies:
+            self._known_to(sender, msg.place)  # it has us in its view
         if not len(self.view):
-            self._keep(sender)  # the second process ever (E-CLON-4)
+            self._keep(sender, msg.place)  # the second process ever (E-CLON-4)
             return
-        for peer in self._receivers(sender, msg.copies):
-            self.env.send(peer, ForwardedSubscription(sender, self.config.hops_max))
+        self._spread(sender, msg.place, self._receivers(sender, msg.copies))
+
+    def _spread(self, sender: NodeId, place: str, receivers: list[NodeId]) -> None:
+        for peer in receivers:
+            self.env.send(peer, ForwardedSubscription(sender, self.config.hops_max, place))
 
     def _receivers(self, joiner: NodeId, wanted: int) -> list[NodeId]:
         """Of the copies of a subscription."""
@@ -192,112 +211,137 @@ class Scamp:
             extra += 1
         return others + [self._one(others) for _ in range(extra)]
 
+    def on_welcome(self, sender: NodeId, msg: Welcome) -> None:
+        arc = self.arcs.get(sender)
+        if arc is not None and arc.distance == UNKNOWN:
+            self._placed(sender, arc, msg.place)
+        asked = self._asked.pop(sender, None)
+        if asked is not None:
+            asked[0].cancel()
+
+    def _on_no_welcome(self, contact: NodeId) -> None:
+        """It is gone, or as lost as we are: through another one. It is not forgotten, for it may just be slow, and to
+        those who have lost everybody it may be the only way back."""
+        _, copies = self._asked.pop(contact)
+        self._failed = contact
+        if copies:
+            self._ask_for_copies(copies, far=contact not in self.view)
+            return
+        if contact in self.view:
+            self._remove(contact, gone=True)
+        self._subscribe()
+
+    # Copies
+
     def on_forwarded_subscription(self, sender: NodeId, msg: ForwardedSubscription) -> None:
-        subject = msg.subject
+        subject, hops_left = msg.subject, msg.hops_left
         if self.left:
             return
         can_keep = self._can_keep(subject)
-        if can_keep and (self.accepts(subject) or not msg.hops_left):
-            self._keep(subject)
+        if can_keep and (self.accepts(msg) or not hops_left):
+            self._keep(subject, msg.place)
             return
         others = [peer for peer in self.view if peer != subject]
-        if msg.hops_left and others:
-            self.env.send(self._one(others), ForwardedSubscription(subject, msg.hops_left - 1))
+        if subject != self.env.me:
+            self._remember(subject)  # good to know if everybody else should die
+        if hops_left and others:
+            onward = self._onward(msg, others)
+            self.env.send(onward, ForwardedSubscription(subject, hops_left - 1, msg.place, msg.kind))
         elif can_keep:
-            self._keep(subject)
+            self._keep(subject, msg.place)
         else:
             self.env.record(Kind.NONSENSE, subject, detail="a subscription that nobody can keep")
 
-    def accepts(self, subject: NodeId) -> bool:
+    def _onward(self, msg: ForwardedSubscription, others: list[NodeId]) -> NodeId:
+        return self._one(others)
+
+    def accepts(self, msg: ForwardedSubscription) -> bool:
         """Keep it here? The larger the view, the less likely (E-CLON-1)."""
         return int((len(self.view) + 1) * self.env.rng.random()) == 0
 
     def _can_keep(self, subject: NodeId) -> bool:
         return subject != self.env.me and subject not in self.view and len(self.view) < self.config.view_max
 
-    def _keep(self, subject: NodeId) -> None:
+    def _keep(self, subject: NodeId, place: str) -> None:
         if self._can_keep(subject):
-            self._add(subject)
-            self.env.send(subject, Kept())
+            self._add(subject, place)
+            self.env.send(subject, Kept(self.env.place))
 
     def on_kept(self, sender: NodeId, msg: Kept) -> None:
-        self._known_to(sender)
+        self._remember(sender)
+        self._heard(sender, msg.place)
 
-    def _known_to(self, peer: NodeId) -> None:
+    def _heard(self, peer: NodeId, place: str | None = None) -> None:
+        """From somebody who knows us."""
         if self.left:
             self.env.send(peer, Unsubscription())
             return
-        knower, now = self.in_view.get(peer), self.env.now_us()
-        self._heard_us, self._asked = now, None
-        if knower is not None:
-            knower.said_us = now
-        elif len(self.in_view) < self.config.view_max:
-            self.in_view[peer] = Knower(now)
+        self._heard_us = self.env.now_us()
+        self._known_to(peer, place)
 
     # Leaving
 
     def on_unsubscription(self, sender: NodeId, msg: Unsubscription) -> None:
-        self.in_view.pop(sender, None)
+        self._unknown_to(sender, gone=True)
         self.contacts.discard(sender)
         if sender in self.view:
             self._remove(sender, gone=True)
             if msg.instead:
-                self._keep(msg.instead[0])
+                self._keep(*msg.instead[0])
 
     def on_dropped(self, sender: NodeId, msg: Dropped) -> None:
-        self.in_view.pop(sender, None)
+        if self._unknown_to(sender, gone=False) and msg.ran_out and not self.left:
+            self._ask_for_copies(1)
 
     # Heartbeats and leases
 
     def _on_heartbeat_due(self) -> None:
-        now = self.env.now_us()
-        self.env.send_many(self.view.items, Heartbeat())
-        if now - self._heard_us > self.config.isolated_us:
-            if self._asked is not None and self._asked in self.view:
-                self._remove(self._asked, gone=True)  # it is gone, or as isolated as we are
+        silent_us = self.env.now_us() - self.config.isolated_us
+        self._lose_silent(silent_us)
+        self.env.send_many(self._links.items, Heartbeat(self.listener.positions()))
+        if self._heard_us < silent_us:
             self._subscribe()
 
+    def _lose_silent(self, since_us: int) -> None:
+        """Whoever knows us says so all the time, and so does every neighbour where links are the same for both."""
+        silent = [peer for peer, arc in self.in_view.items() if arc.said_us < since_us]
+        if self.config.symmetric:
+            silent += [peer for peer, arc in self.arcs.items() if arc.said_us < since_us and peer not in silent]
+        for peer in silent:
+            self.on_link_down(peer)
+
     def on_heartbeat(self, sender: NodeId, msg: Heartbeat) -> None:
-        self._known_to(sender)
+        arc = self.arcs.get(sender) if self.config.symmetric else None
+        if arc is not None:  # then it is our neighbour in any case, whether it knows us or not
+            self._heard_us = arc.said_us = self.env.now_us()
+        if arc is None or sender in self.in_view:
+            self._heard(sender)
+        if msg.positions and sender in self._links:
+            self.listener.heard(sender, msg.positions, self.env.now_us())
 
-    def _renew(self) -> None:
-        """Arcs run out after a lease. For each to us that is about to, one copy of a new subscription makes another."""
-        now, lease_us = self.env.now_us(), self.config.lease_us
-        self._expire(now - lease_us)
-        soon_us = now - lease_us + 2 * lease_us // RENEWALS
-        ending = [each for each in self.in_view.values() if each.since_us < soon_us and not each.renewed]
-        for each in ending:
-            each.renewed = True
-        if ending and len(self.view):
-            self.env.send(self.view.pick(self.env.rng), Subscription(copies=len(ending)))
-
-    def _expire(self, before_us: int) -> None:
-        for peer, since_us in list(self.since_us.items()):
-            if since_us >= before_us:
+    def _on_lease_due(self) -> None:
+        """What has been there for long makes room. The subject then asks for a copy, which finds another place."""
+        now = self.env.now_us()
+        for peer in [peer for peer, arc in self.arcs.items() if arc.ends_us <= now]:
+            if self.listener.uses(peer):
+                self.arcs[peer].ends_us = now + self.config.lease_us
                 continue
-            if len(self.view) == 1 and self.in_view:
-                self._add(self._one(list(self.in_view)))  # rather somebody who knows us than nobody
+            if len(self.view) == 1:
+                self._replace_last(peer)
             if len(self.view) > 1:
+                self.env.send(peer, Dropped(ran_out=True))
                 self._remove(peer, gone=False)
                 self._remember(peer)
-                self.env.send(peer, Dropped())
-        for peer, knower in list(self.in_view.items()):
-            if knower.said_us < before_us:
-                del self.in_view[peer]
+            else:
+                self.arcs[peer].ends_us = now + self.config.lease_us
 
-    # The view
-
-    def _add(self, peer: NodeId) -> None:
-        if peer != self.env.me and self.view.add(peer):
-            self.since_us[peer] = self.env.now_us()
-            self.env.open(peer)
-            self.listener.neighbour_up(peer)
-
-    def _remove(self, peer: NodeId, *, gone: bool) -> None:
-        self.view.discard(peer)
-        del self.since_us[peer]
-        self.env.close(peer)
-        self.listener.neighbour_down(peer, gone)
-
-    def _one(self, peers: Sequence[NodeId]) -> NodeId:
-        return peers[int(self.env.rng.random() * len(peers))]
+    def _replace_last(self, peer: NodeId) -> None:
+        """Rather somebody who knows us than nobody. Two that know only each other may be an island: a copy goes to
+        somebody from long ago."""
+        others = [knower for knower in self.in_view if knower != peer]
+        if others:
+            knower = self._one(others)
+            self._add(knower, self.in_view[knower].place)
+            self.env.send(knower, Kept(self.env.place))
+        else:
+            self._ask_for_copies(1, far=True)

@@ -49,6 +49,9 @@ class Static:
     def rtt_us(self, peer: NodeId) -> int | None:
         return None
 
+    def distance(self, peer: NodeId) -> int:
+        return 0
+
     def widen(self) -> None:
         """There is nobody else."""
 

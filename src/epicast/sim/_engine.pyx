@@ -192,6 +192,8 @@ cdef class Engine:
     cdef public object route
     cdef public object undeliverable
     cdef public object on_link
+    cdef public object place_of
+    cdef public object in_earshot  # who is on a process's local network
     cdef public object on_unlink
     cdef public object overslept
     cdef object _chunk
@@ -234,6 +236,7 @@ cdef class Engine:
         self.plain = self.over_links = True
         self.route = self.undeliverable = _no_route
         self.on_link = self.on_unlink = _no_link
+        self.place_of, self.in_earshot = _nowhere, _nobody_near
         self.overslept = _no_timer
         self._chunk = _no_delays
         self._armed, self._free_places = [], []
@@ -874,9 +877,11 @@ cdef class SimEnv:
     cdef readonly Engine engine
     cdef readonly object me
     cdef public object rng
+    cdef readonly str place
     cdef int _node
 
     def __init__(self, Engine engine not None, int me):
+        self.place = engine.place_of(me)
         self.engine, self.rng, self._node = engine, engine.rng, me
         self.me = engine._ids[me] if 0 <= me < len(engine._ids) else me
 
@@ -888,6 +893,9 @@ cdef class SimEnv:
 
     def send_many(self, to, msg):
         self.engine._transmit(self._node, to, msg)
+
+    def shout(self, msg):
+        self.engine._transmit(self._node, self.engine.in_earshot(self._node), msg)
 
     def after(self, int64_t delay_us, fn, *args):
         return self.engine._after(self._node, delay_us, fn, args)
@@ -953,6 +961,14 @@ cdef void *data(array) except NULL:
 
 def _no_route(src, dst, msg, bytes_each, info):
     raise AssertionError("the engine has no network")
+
+
+def _nowhere(me):
+    return ""
+
+
+def _nobody_near(me):
+    return ()
 
 
 def _no_link(me, peer):

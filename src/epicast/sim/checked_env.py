@@ -13,12 +13,13 @@ from epicast.wire.codec import Decoder, frame
 
 
 class CheckedEnv:
-    __slots__ = ("_decoder", "_env", "me", "rng")
+    __slots__ = ("_decoder", "_env", "me", "place", "rng")
 
     def __init__(self, env: Env, decoder: Decoder) -> None:
         self._env, self._decoder = env, decoder
         self.me: NodeId = env.me
         self.rng: Random = env.rng
+        self.place = env.place
 
     def now_us(self) -> int:
         return self._env.now_us()
@@ -28,6 +29,9 @@ class CheckedEnv:
 
     def send_many(self, to: Sequence[NodeId], msg: Message) -> None:
         self._env.send_many(to, self._decoded(msg))
+
+    def shout(self, msg: Message) -> None:
+        self._env.shout(self._decoded(msg))
 
     def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> Timer:
         return self._env.after(delay_us, fn, *args)

@@ -71,12 +71,15 @@ def thin(world: World) -> list[str]:
 
 
 def stranded(world: World) -> list[int]:
-    """Processes that know nobody alive: all they ever heard of is gone, so nothing can bring them back."""
-    return [node for node in world.up if not any(peer in world.nodes for peer in _known(world.nodes[node].membership))]
+    """Processes from which nobody alive leads to most others: all that they, and those whom they know, ever heard of is
+    gone. Nothing can bring them back but their operator, and so it is with islands of them."""
+    up = set(world.up)
+    knows = {node: [peer for peer in _known(world.nodes[node].membership) if peer in up] for node in world.up}
+    return [node for node in world.up if 2 * len(_reached(knows, node)) <= len(knows)]
 
 
 def _known(members: Any) -> Iterator[int]:
-    for view in ("active", "passive", "lost", "contacts"):
+    for view in ("active", "passive", "lost", "contacts", "view", "in_view", "seeds"):
         yield from getattr(members, view, ())
 
 
@@ -91,15 +94,20 @@ def _views(world: World) -> dict[int, list[Any]]:
     return {node: list(world.nodes[node].membership.peers()) for node in world.up}
 
 
-def _connected(views: dict[Any, list[Any]]) -> list[str]:
-    if not views:
-        return []
-    start = next(iter(views))
+def _reached(views: dict[Any, list[Any]], start: Any) -> set[Any]:
     reached, frontier = {start}, [start]
     while frontier:
         news = [peer for peer in views[frontier.pop()] if peer not in reached]
         reached.update(news)
         frontier += dict.fromkeys(news)
+    return reached
+
+
+def _connected(views: dict[Any, list[Any]]) -> list[str]:
+    if not views:
+        return []
+    start = next(iter(views))
+    reached = _reached(views, start)
     return [] if len(reached) == len(views) else [f"node {start} reaches {len(reached)} of {len(views)} processes"]
 
 

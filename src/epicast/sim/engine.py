@@ -72,6 +72,8 @@ class Engine:
         self.route: Route = _no_route
         self.undeliverable: Route = _no_route
         self.on_link: Callable[[int, int], None] = _no_link
+        self.place_of: Callable[[int], str] = _nowhere
+        self.in_earshot: Callable[[int], Sequence[int]] = _nobody_near  # who is on a process's local network
         self.on_unlink: Callable[[int, int], None] = _no_link
         self.overslept: Callable[[Timer], None] = _no_timer
         self.draw: Callable[[], int] = _no_draw
@@ -360,10 +362,11 @@ class Engine:
 class SimEnv:
     """A simulated node's Env."""
 
-    __slots__ = ("engine", "me", "rng")
+    __slots__ = ("engine", "me", "place", "rng")
 
     def __init__(self, engine: Engine, me: int) -> None:
         self.engine, self.me, self.rng = engine, me, engine.rng
+        self.place = engine.place_of(me)
 
     def now_us(self) -> int:
         return self.engine.now
@@ -373,6 +376,9 @@ class SimEnv:
 
     def send_many(self, to: Sequence[int], msg: Message) -> None:
         self.engine.transmit(self.me, to, msg)
+
+    def shout(self, msg: Message) -> None:
+        self.engine.transmit(self.me, self.engine.in_earshot(self.me), msg)
 
     def after(self, delay_us: int, fn: Callable[..., None], *args: Any) -> Timer:
         return self.engine.after(self.me, delay_us, fn, args)
@@ -412,6 +418,14 @@ def _no_route(src: int, dst: int, msg: Message, bytes_each: int, info: int) -> N
 
 def _no_link(me: int, peer: int) -> None:
     raise AssertionError("the engine has no links")
+
+
+def _nowhere(me: int) -> str:
+    return ""
+
+
+def _nobody_near(me: int) -> Sequence[int]:
+    return ()
 
 
 def _no_timer(timer: Timer) -> None:

@@ -89,6 +89,10 @@ class LatencyConfig(Config, frozen=True, tag_field="model"):
         """The model, ready to draw. `rng` settles what stays as it is for the whole run: which node sits where."""
         return Independent(self.draw)
 
+    def place_of(self, node: int) -> str:
+        """Where the node is; nowhere in particular in most models."""
+        return ""
+
     def draw(self, rng: Random, count: int) -> list[int]:
         """Independent delays; the models that are pairwise override `build` instead."""
         raise NotImplementedError
@@ -250,7 +254,11 @@ class MatrixLatency(LatencyConfig, frozen=True, tag="matrix"):
 
 
 class AreaLatency(LatencyConfig, frozen=True, tag="areas"):
-    """One model within an area, another between areas. Nodes are dealt to the areas in turn, `block` at a time."""
+    """One model within an area, another between areas. Nodes are dealt to the areas in turn, `block` at a time.
+
+    Between areas the delays may follow areas again, larger ones: `areas 8 1ms "areas 2 20ms 100ms"` has two continents
+    of four areas each, and its places are like `1/5`.
+    """
 
     areas: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
     local: LatencyConfig
@@ -259,6 +267,10 @@ class AreaLatency(LatencyConfig, frozen=True, tag="areas"):
 
     def area_of(self, node: int) -> int:
         return node // self.block % self.areas
+
+    def place_of(self, node: int) -> str:
+        region = self.remote.place_of(node)
+        return f"{region}/{self.area_of(node)}" if region else str(self.area_of(node))
 
     def build(self, rng: Random) -> Latency:
         return Areas(self, self.local.build(rng), self.remote.build(rng))

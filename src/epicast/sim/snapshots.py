@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epicast.core.ids import FlowId
-from epicast.sim.latency import AreaLatency, LatencyConfig
+from epicast.sim.latency import LatencyConfig
 from epicast.sim.population import Population
 from epicast.sim.tree import TreeShape, shape
 from epicast.stacks.node import Node
@@ -60,7 +60,7 @@ def _edges(parents: Mapping[int, int | None]) -> list[tuple[int, int, int]]:
 
 
 def processes(population: Population, latency: LatencyConfig, now_us: int) -> Nodes:
-    """Every process that ever joined, with the area that the latency model puts it in. One that is saying goodbye has
+    """Every process that ever joined, with the place where the latency model puts it. One that is saying goodbye has
     left: nothing is owed to it any more."""
     from epicast.trace.tables import Nodes
 
@@ -70,7 +70,7 @@ def processes(population: Population, latency: LatencyConfig, now_us: int) -> No
     return Nodes(
         node=np.arange(len(population), dtype=np.int64),
         name=[str(node) for node in numbers],
-        area=[str(latency.area_of(node)) if isinstance(latency, AreaLatency) else "" for node in numbers],
+        area=[latency.place_of(node) for node in numbers],
         joined_us=np.array(population.joined_us, np.int64),
         ended_us=np.where(leaving, now_us, ended_us),
         how=["leave" if leaving[node] else population.how[node] for node in numbers],

@@ -25,15 +25,31 @@ from epicast.trace.batch import Batch
 
 LOOK_US = 1_000_000  # between two checks of safety
 MOMENT_US = 6_000_000  # within which both sides of a link agree on it
+SEEDS_US = 20_000_000  # between two looks at seeds
 REST_US = 150_000_000  # within which everything must be in order after the faults
 
-STACKS = ("brisa", "brisa-delay")
+STACKS = ("brisa", "brisa-delay", "clon-brisa")
 LATENCIES = (
     "constant 20ms",
     "uniform 1ms 20ms",
     "uniform 10ms 100ms",
     "lognormal 40ms 0.5",
     "quantiles planetlab-epto",
+)
+AREAS = (
+    "areas 1 1ms 1ms",
+    "areas 3 1ms 50ms",
+    "areas 5 1ms 50ms",
+    'areas 8 1ms "areas 2 20ms 80ms"',
+    "areas 50 1ms 30ms",
+)
+HYPARVIEW_LIMITS: tuple[dict[str, Any], ...] = (
+    *({}, {}),
+    *({"active_size": 3}, {"active_size": 6}, {"expansion": 1.0}, {"passive_size": 8}),
+)
+CLON_LIMITS: tuple[dict[str, Any], ...] = (
+    *({}, {}),
+    *({"wanted": [2, 1], "target_degree": 3}, {"lease_us": "10s"}, {"balance_interval_us": "1s"}, {"hops_max": 4}),
 )
 
 
@@ -66,14 +82,14 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
         "stack": stack,
         "seed": seed,
         "nodes": nodes,
-        "latency": rng.choice(LATENCIES),
+        "latency": rng.choice(AREAS if stack.startswith("clon") else LATENCIES),
         "network": {
             "transport": "datagram" if datagrams else "tcp",
             "detection": rng.choice(("200ms", "1s", "3s")),
             "duplication": 0.02 if datagrams else 0.0,
             "reordering": 0.05 if datagrams else 0.0,
         },
-        "overrides": _limits(rng),
+        "overrides": _limits(rng, stack),
         "warmup": "15s",
         "workload": {"messages": seconds * rate, "rate": rate, "sources": 2 if rng.random() < 0.2 else 1},
         "churn": _churn(rng),
@@ -100,10 +116,11 @@ def _fault(rng: Random, seconds: int) -> dict[str, Any]:
     return fault
 
 
-def _limits(rng: Random) -> dict[str, dict[str, Any]]:
+def _limits(rng: Random, stack: str) -> dict[str, dict[str, Any]]:
     """Small views and plain expansion now and then: limits are where bugs live."""
-    membership = rng.choice(({}, {}, {"active_size": 3}, {"active_size": 6}, {"expansion": 1.0}, {"passive_size": 8}))
-    brisa = rng.choice(({}, {}, {"strategy": "delay-aware"}, {"symmetric": False}))
+    clon = stack.startswith("clon")
+    membership = rng.choice(CLON_LIMITS if clon else HYPARVIEW_LIMITS)
+    brisa = rng.choice(({}, {}, {} if clon else {"strategy": "delay-aware"}, {"symmetric": False}))
     return {"membership": membership, "dissemination": brisa}
 
 
@@ -129,6 +146,8 @@ class Storm:
     def play(self, on_progress: Callable[[float, int, int], None] | None = None) -> Verdict:
         world, verdict = self.world, self.verdict
         world.call_at(LOOK_US, self._look)
+        if verdict.scenario.build_stack().membership.protocol == "clon":
+            world.call_at(SEEDS_US, self._look_up_seeds)
         world.run(on_progress=on_progress)
         healed_us = world.now_us
         world.network.heal()
@@ -158,6 +177,15 @@ class Storm:
         self.verdict.violations += [f"{self.world.now_us} us: {v}" for v in checks.unsafe(self.world)][:5]
         if len(self.verdict.violations) < 20:
             self.world.call_at(self.world.now_us + LOOK_US, self._look)
+
+    def _look_up_seeds(self) -> None:
+        """As the driver of a live node does: it asks a seed whether it is there, and tells the membership."""
+        for node in self.world.up:
+            members: Any = self.world.nodes[node].membership
+            alive = [seed for seed in members.seeds if seed in self.world.nodes]
+            if alive:
+                members.meet(self.world.chance.choice(alive))
+        self.world.call_at(self.world.now_us + SEEDS_US, self._look_up_seeds)
 
     def _unrest(self) -> list[str]:
         """What is not in order yet."""

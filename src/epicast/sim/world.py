@@ -63,12 +63,14 @@ class World:
         self.engine = make_engine(engine, scenario.network.tick_us, self.stream("protocol"), level)
         self.engine.use_handlers(handler_table(self.stack))
         self.engine.sink = self._take
-        rng = self.stream("network")
-        self.network = Network(self.engine, scenario.network, scenario.build_latency().build(rng), rng)
+        rng, latency = self.stream("network"), scenario.build_latency()
+        self.engine.place_of, self.engine.in_earshot = latency.place_of, self._in_earshot
+        self.network = Network(self.engine, scenario.network, latency.build(rng), rng)
         self.network.link_notice = self._on_link
         self.chance = self.stream("world")
         self.nodes: dict[int, Node] = {}  # up, paused or leaving
         self.population = Population()
+        self._near: dict[str, dict[int, None]] = {}  # the processes of each place
         self.protected = frozenset(scenario.source_ids if scenario.protect_sources else ())
         self.interrupted = False
         self.sinks: list[Callable[[Batch], None]] = []  # whoever else wants the rows, such as a trace's writer
@@ -112,6 +114,7 @@ class World:
             env = CheckedEnv(env, self._decoder)
         part = self.nodes[node] = Node(env, self.stack)
         self.population.joins(node, self.engine.now)
+        self._near.setdefault(env.place, {})[node] = None
         self.engine.set_state(node, UP, part.parts())
         self._record(node, Kind.JOIN)
         return node
@@ -159,6 +162,7 @@ class World:
         if part is None:
             return
         self._record(node, Kind.LEAVE if how == "leave" else Kind.CRASH)
+        del self._near[self.engine.place_of(node)][node]
         self.engine.set_state(node, DOWN)
         if how == "leave":
             self.network.links.exit(node)
@@ -171,6 +175,9 @@ class World:
         part = self.nodes.get(node)
         if part is not None:
             (part.on_link_up if up else part.on_link_down)(peer)
+
+    def _in_earshot(self, node: int) -> list[int]:
+        return [peer for peer in self._near[self.engine.place_of(node)] if peer != node]
 
     def _record(self, node: int, kind: Kind) -> None:
         self.engine.record(node, kind, NOBODY, NOBODY, -1, 0, "", "")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from epicast.core.errors import ConfigError
-from epicast.core.recording import RecordingEnv, Send
+from epicast.core.message import Position
+from epicast.core.recording import Close, RecordingEnv, Send
 from epicast.core.records import Kind
 from epicast.membership.scamp import Scamp, ScampConfig
 from epicast.membership.scamp_messages import (
@@ -19,11 +20,13 @@ from epicast.membership.scamp_messages import (
     Kept,
     Subscription,
     Unsubscription,
+    Welcome,
 )
 from tests.support.neighbours import Ear, exchange
 
 S = 1_000_000
 JOINER = 50
+COPY = ForwardedSubscription(JOINER, 9)
 
 
 def scamp(
@@ -43,6 +46,10 @@ def sends(env: RecordingEnv) -> list[Send]:
     return [effect for effect in env.take() if isinstance(effect, Send)]
 
 
+def copies_sent(env: RecordingEnv) -> list[Send]:
+    return [each for each in sends(env) if isinstance(each.msg, ForwardedSubscription)]
+
+
 # Joining
 
 
@@ -59,14 +66,14 @@ def test_the_second_process_ever_is_taken_in_by_the_first() -> None:
     process, env, _ = scamp()
     process.on_subscription(JOINER, Subscription())
     assert process.peers() == [JOINER]
-    assert sends(env) == [Send(JOINER, Kept())]
+    assert sends(env) == [Send(JOINER, Welcome()), Send(JOINER, Kept())]
 
 
 @pytest.mark.parametrize("c", [0, 1, 6])
 def test_a_subscription_makes_as_many_copies_as_the_view_has_members_and_c_more(c: int) -> None:
     process, env, _ = scamp(view=range(1, 6), copies=float(c))
     process.on_subscription(JOINER, Subscription())
-    sent = sends(env)
+    sent = copies_sent(env)
     assert len(sent) == 5 + c
     assert {each.msg for each in sent} == {ForwardedSubscription(JOINER, 256)}
     assert all(Counter(each.to for each in sent)[peer] >= 1 for peer in range(1, 6)), "one to each member"
@@ -76,13 +83,13 @@ def test_a_part_of_a_copy_is_made_with_that_probability() -> None:
     process, env, _ = scamp(view=range(1, 6), copies=0.35)
     for _ in range(2000):
         process.on_subscription(JOINER, Subscription())
-    assert len(sends(env)) / 2000 == pytest.approx(5.35, abs=0.05)
+    assert len(copies_sent(env)) / 2000 == pytest.approx(5.35, abs=0.05)
 
 
 def test_a_target_degree_takes_the_place_of_the_law() -> None:
     process, env, _ = scamp(view=range(1, 30), target_degree=9)
     process.on_subscription(JOINER, Subscription())
-    assert len(sends(env)) == 8
+    assert len(copies_sent(env)) == 8
 
 
 @pytest.mark.parametrize("size", [0, 1, 4, 9])
@@ -90,7 +97,7 @@ def test_a_copy_is_kept_with_one_over_view_plus_one(size: int) -> None:
     trials, kept = 6000, 0
     process, _env, _ = scamp(view=range(1, size + 1))
     for _ in range(trials):
-        kept += process.accepts(JOINER)
+        kept += process.accepts(COPY)
     share = 1 / (size + 1)
     assert kept / trials == pytest.approx(share, abs=4 * (share * (1 - share) / trials) ** 0.5 + 1e-9)
     assert process.peers() == list(range(1, size + 1))
@@ -101,16 +108,16 @@ class Printed(Scamp):
 
     __slots__ = ()
 
-    def accepts(self, subject: Any) -> bool:
+    def accepts(self, msg: ForwardedSubscription) -> bool:
         return int(len(self.view) + 1 * self.env.rng.random()) == 0
 
 
 def test_as_printed_nothing_would_ever_be_kept() -> None:
     """E-CLON-1."""
     printed, _, _ = scamp(view=(1, 2), kind=Printed)
-    assert not any(printed.accepts(JOINER) for _ in range(1000))
+    assert not any(printed.accepts(COPY) for _ in range(1000))
     corrected, _, _ = scamp(view=(1, 2))
-    assert any(corrected.accepts(JOINER) for _ in range(1000))
+    assert any(corrected.accepts(COPY) for _ in range(1000))
 
 
 def test_who_keeps_a_copy_says_so_and_who_does_not_hands_it_on() -> None:
@@ -163,12 +170,37 @@ def test_a_full_view_keeps_no_more() -> None:
     assert process.peers() == [1, 2]
 
 
+# Contacts that do not answer
+
+
+def test_a_contact_that_does_not_answer_is_given_up_for_another() -> None:
+    process, env, ear = scamp(heartbeat_us=0, lease_us=0)
+    process.start([7, 8])
+    [first] = sends(env)
+    env.advance(4 * S)
+    other = 15 - first.to
+    assert sends(env) == [Send(other, Subscription())]
+    assert process.peers() == [other]
+    assert ear.notes == [("up", first.to), ("down", first.to, "gone"), ("up", other)]
+
+
+def test_a_contact_that_answers_stays() -> None:
+    process, env, _ = scamp(heartbeat_us=0, lease_us=0)
+    process.start([7, 8])
+    [first] = sends(env)
+    process.on_welcome(first.to, Welcome())
+    env.advance(60 * S)
+    assert sends(env) == []
+    assert process.peers() == [first.to]
+
+
 # Being known, and isolated
 
 
 def test_whoever_hears_no_heartbeat_subscribes_again() -> None:
     process, env, _ = scamp(heartbeat_us=2 * S, isolated_us=7 * S, lease_us=0)
     process.start([7])
+    process.on_welcome(7, Welcome())
     env.take()
     env.advance(6 * S)
     assert Subscription() not in [each.msg for each in sends(env)]
@@ -179,6 +211,7 @@ def test_whoever_hears_no_heartbeat_subscribes_again() -> None:
 def test_heartbeats_keep_it_calm_and_tell_who_knows_it() -> None:
     process, env, _ = scamp(heartbeat_us=2 * S, isolated_us=7 * S, lease_us=0)
     process.start([7])
+    process.on_welcome(7, Welcome())
     env.take()
     for _ in range(10):
         env.advance(3 * S)
@@ -195,19 +228,62 @@ def test_a_dead_neighbour_is_forgotten_and_the_last_one_makes_it_join_again() ->
     assert Send(7, Subscription()) in sends(env)
 
 
+def test_whoever_loses_an_arc_with_the_other_end_asks_for_another_most_of_the_time() -> None:
+    """A join brings c + 1 arcs more than an end takes, so that many are not replaced."""
+    asked = 0
+    for seed in range(400):
+        process, env, _ = scamp(view=range(1, 11), seed=seed, copies=1.0)
+        process.on_kept(99, Kept())
+        process.on_link_down(99)
+        asked += sum(isinstance(each.msg, Subscription) for each in sends(env))
+    assert asked / 400 == pytest.approx(1 - 2 / 10, abs=0.08)
+
+
+# Links that both ends use
+
+
+def test_a_connection_stays_as_long_as_the_other_end_needs_it() -> None:
+    process, env, _ = scamp(view=(1, 2))
+    process.on_kept(1, Kept())
+    env.take()
+    process._remove(1, gone=False)
+    process._remove(2, gone=False)
+    assert [effect for effect in env.take() if isinstance(effect, Close)] == [Close(2)]
+
+
+def test_symmetric_neighbours_are_those_known_and_those_who_know() -> None:
+    process, _env, ear = scamp(view=(1,), symmetric=True)
+    process.on_kept(1, Kept())
+    process.on_kept(2, Kept())
+    assert list(process.peers()) == [1, 2]
+    process._remove(1, gone=False)
+    assert list(process.peers()) == [1, 2]
+    process.on_dropped(1, Dropped())
+    process.on_link_down(2)
+    assert ear.notes[:3] == [("up", 2), ("down", 1, "alive"), ("down", 2, "gone")]
+
+
+def test_heartbeats_carry_news_of_flows_to_symmetric_neighbours() -> None:
+    process, _env, ear = scamp(view=(1,), symmetric=True)
+    news = (Position((9, 0), (9, 1)),)
+    process.on_heartbeat(1, Heartbeat(news))
+    assert ear.notes == [("heard", 1, news)]
+
+
 # Leases
 
 
-def test_an_entry_lasts_for_a_lease() -> None:
+def test_an_entry_lasts_for_a_lease_give_or_take_a_quarter() -> None:
     process, env, _ = scamp(lease_us=40 * S, heartbeat_us=0)
     process.start([])
     process._add(1)
-    env.advance(30 * S)
+    env.advance(29 * S)
+    assert process.peers() == [1]
     process._add(2)
     env.take()
-    env.advance(25 * S)
+    env.advance(29 * S)
     assert process.peers() == [2]
-    assert Send(1, Dropped()) in sends(env)
+    assert Send(1, Dropped(ran_out=True)) in sends(env)
 
 
 def test_the_last_entry_stays() -> None:
@@ -218,16 +294,37 @@ def test_the_last_entry_stays() -> None:
     assert process.peers() == [1]
 
 
-def test_a_renewal_has_one_copy_for_each_arc_that_runs_out_and_counts_it_once() -> None:
+def test_two_that_know_only_each_other_ask_somebody_from_long_ago() -> None:
     process, env, _ = scamp(lease_us=40 * S, heartbeat_us=0)
     process.start([])
     process._add(1)
-    for knower in (11, 12, 13):
-        process.on_kept(knower, Kept())
+    process.on_kept(1, Kept())
+    process.meet(7)
     env.take()
-    env.advance(35 * S)
-    renewals = [each.msg for each in sends(env) if isinstance(each.msg, Subscription)]
-    assert renewals == [Subscription(copies=3)]
+    env.advance(60 * S)
+    assert Send(7, Subscription(copies=1)) in sends(env)
+
+
+def test_for_each_arc_that_ran_out_its_subject_asks_for_one_copy() -> None:
+    process, env, _ = scamp(view=(1, 2))
+    process.on_kept(11, Kept())
+    env.take()
+    process.on_dropped(11, Dropped(ran_out=True))
+    [asked] = sends(env)
+    assert asked.msg == Subscription(copies=1)
+    process.on_dropped(11, Dropped(ran_out=True))
+    assert sends(env) == [], "once"
+
+
+def test_an_arc_that_a_tree_needs_is_kept() -> None:
+    process, env, ear = scamp(lease_us=40 * S, heartbeat_us=0)
+    ear.used = (1,)
+    process.start([])
+    process._add(1)
+    process._add(2)
+    env.advance(60 * S)
+    assert 1 in process.view
+    assert 2 not in process.view
 
 
 # Leaving
@@ -240,17 +337,17 @@ def test_a_leaver_gives_most_of_those_who_know_it_somebody_in_its_place() -> Non
     env.take()
     process.leave()
     told = [(each.to, each.msg.instead) for each in sends(env) if isinstance(each.msg, Unsubscription)]
-    assert told == [(11, (1,)), (12, (2,)), (13, (1,)), (14, ()), (15, ())]
+    assert told == [(11, ((1, ""),)), (12, ((2, ""),)), (13, ((1, ""),)), (14, ()), (15, ())]
     assert process.peers() == []
 
 
 def test_who_is_told_takes_the_other_in() -> None:
     process, env, ear = scamp(view=(1, 2))
-    process.on_unsubscription(1, Unsubscription((9,)))
+    process.on_unsubscription(1, Unsubscription(((9, ""),)))
     assert process.peers() == [2, 9]
     assert ear.notes == [("down", 1, "gone"), ("up", 9)]
     assert sends(env) == [Send(9, Kept())]
-    process.on_unsubscription(5, Unsubscription((8,)))
+    process.on_unsubscription(5, Unsubscription(((8, ""),)))
     assert process.peers() == [2, 9], "only in the place of somebody that was there"
 
 

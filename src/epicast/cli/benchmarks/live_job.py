@@ -22,7 +22,8 @@ class Job(msgspec.Struct, frozen=True):
     system: str
     subscribers: int
     payload_bytes: int
-    probes: int = 200  # messages to warm up with, at least
+    probes: int = 200  # messages to begin with, at least
+    warm_seconds: float = 3.0  # as fast as it goes, until memory and socket buffers are as large as they get
     rate_seconds: float = 3.0
     flood_seconds: float = 2.0
 

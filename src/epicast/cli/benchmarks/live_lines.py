@@ -29,6 +29,7 @@ class Rate(Order, frozen=True):
 
 
 class Flood(Order, frozen=True):
+    phase: int
     seconds: float
     window: int | None  # None: the system holds the publisher back by itself
 

@@ -1,7 +1,8 @@
 """One measurement: starts the processes of a system, warms up, measures latency at a fixed rate, then floods.
 
 First the publisher probes until every subscriber has received something, since most systems do not tell when a
-subscription has reached everyone. Nothing may be lost: each phase ends when every subscriber has every message, or is
+subscription has reached everyone. Then it floods for a while: what counts is how a system runs, not how it gets its
+memory from the machine. Nothing may be lost: each phase ends when every subscriber has every message, or is
 given up.
 """
 
@@ -29,7 +30,7 @@ from epicast.cli.benchmarks.live_lines import (
     Seen,
     Tell,
 )
-from epicast.cli.benchmarks.live_payload import FLOOD, RATE
+from epicast.cli.benchmarks.live_payload import FLOOD, RATE, WARM
 from epicast.cli.benchmarks.live_processes import START_S, Worker, free_port, processor_seconds, server, worker
 from epicast.cli.benchmarks.live_systems import SYSTEMS
 from epicast.core.errors import EpicastError
@@ -72,15 +73,16 @@ async def _measure(job: Job, folder: Path) -> Result:
     _end_in_good_order()
     async with AsyncExitStack() as stack:
         processes = await _start(job, folder, stack)
-        await _warm_up(processes)
+        await _probe(processes)
+        window = job.window if SYSTEMS[job.system].adapter().PACED else None
+        warm_up = await _phase(processes, Flood(WARM, job.warm_seconds, window), WARM, job.warm_seconds)
         messages = max(1, int(job.rate_seconds * job.rate))
         at_rate = await _phase(processes, Rate(messages, job.rate), RATE, job.rate_seconds)
-        window = job.window if SYSTEMS[job.system].adapter().PACED else None
         before = processor_seconds(processes.pids)
-        flood = await _phase(processes, Flood(job.flood_seconds, window), FLOOD, job.flood_seconds)
+        flood = await _phase(processes, Flood(FLOOD, job.flood_seconds, window), FLOOD, job.flood_seconds)
         after = processor_seconds(processes.pids)
     used = None if before is None or after is None else after - before
-    return _result(job, at_rate, flood, used)
+    return _result(job, warm_up, at_rate, flood, used)
 
 
 def _end_in_good_order() -> None:
@@ -111,7 +113,7 @@ async def _start(job: Job, folder: Path, stack: AsyncExitStack) -> Processes:
     return Processes(publisher, subscribers, pids)
 
 
-async def _warm_up(processes: Processes) -> None:
+async def _probe(processes: Processes) -> None:
     publisher, subscribers, _ = processes
     await publisher.tell(Probe())
     await asyncio.gather(*(each.hear(Seen, START_S) for each in subscribers))
@@ -155,8 +157,8 @@ def _follow(processes: Processes, phase: int) -> list[asyncio.Task[Done]]:
     return [asyncio.create_task(follow(number)) for number in range(len(subscribers))]
 
 
-def _result(job: Job, at_rate: Phase, flood: Phase, cpu_seconds: float | None) -> Result:
-    phases = (at_rate, flood)
+def _result(job: Job, warm_up: Phase, at_rate: Phase, flood: Phase, cpu_seconds: float | None) -> Result:
+    phases = (warm_up, at_rate, flood)
     deliveries = sum(each.received for each in flood.done)
     latencies = sorted(latency for each in at_rate.done for latency in each.latencies_us)
     last_ns = max(each.last_ns for each in flood.done)

@@ -11,7 +11,7 @@ import msgspec
 from epicast.cli.benchmarks.live_job import Job, Task
 from epicast.cli.benchmarks.live_lines import Flood, Halt, Passed, Probe, Published, Rate, Ready, orders, say
 from epicast.cli.benchmarks.live_loop import run
-from epicast.cli.benchmarks.live_payload import FLOOD, LAST, MARK, PROBE, RATE, TIMED, Payloads, first_of
+from epicast.cli.benchmarks.live_payload import LAST, MARK, PROBE, RATE, TIMED, Payloads, first_of
 from epicast.cli.benchmarks.live_systems import SYSTEMS, Publisher
 
 PROBE_EVERY_S = 0.005
@@ -47,7 +47,8 @@ class Source:
         say(Published(order.messages, started))
 
     async def flood(self, order: Flood) -> None:
-        batch, base = self.job.batch, first_of(FLOOD)
+        batch, base = self.job.batch, first_of(order.phase)
+        self.passed = 0
         mark_every = max(1, (order.window or 0) // (batch * MARKS_PER_WINDOW))
         started = monotonic_ns()
         end, sent, batches = started + int(order.seconds * 1e9), 0, 0
