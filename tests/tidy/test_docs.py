@@ -14,7 +14,10 @@ from epicast.core.records import Kind
 from epicast.dissemination.brisa import Brisa, BrisaConfig
 from epicast.dissemination.flood import Flood, FloodConfig
 from epicast.live.config import Limits
+from epicast.membership.clon import Clon, ClonConfig
+from epicast.membership.cyclon import Cyclon, CyclonConfig
 from epicast.membership.hyparview import HyParView, HyParViewConfig
+from epicast.membership.scamp import Scamp, ScampConfig
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import MODELS
 from epicast.sim.network import NetworkConfig
@@ -26,9 +29,9 @@ from tests.tidy.commands import documents
 from tests.tidy.source import ROOT, shown
 
 Rows = list[list[str]]
-SIMULATOR, HYPARVIEW, BRISA, FLOOD = (
-    ROOT / "docs" / name
-    for name in ("simulator.md", "protocols/hyparview.md", "protocols/brisa.md", "protocols/flood.md")
+SIMULATOR = ROOT / "docs" / "simulator.md"
+HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD = (
+    ROOT / "docs" / "protocols" / f"{name}.md" for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood")
 )
 CONFIGS: list[tuple[type[Config], Path]] = [
     (Scenario, SIMULATOR),
@@ -38,10 +41,20 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (FaultConfig, SIMULATOR),
     (Limits, ROOT / "docs" / "live.md"),
     (HyParViewConfig, HYPARVIEW),
+    (ScampConfig, SCAMP),
+    (CyclonConfig, CYCLON),
+    (ClonConfig, CLON),
     (BrisaConfig, BRISA),
     (FloodConfig, FLOOD),
 ]
-PROTOCOLS: list[tuple[Any, Path]] = [(HyParView, HYPARVIEW), (Brisa, BRISA), (Flood, FLOOD)]
+PROTOCOLS: list[tuple[Any, Path]] = [
+    (HyParView, HYPARVIEW),
+    (Scamp, SCAMP),
+    (Cyclon, CYCLON),
+    (Clon, CLON),
+    (Brisa, BRISA),
+    (Flood, FLOOD),
+]
 
 
 def table(text: str, name: str) -> Rows:
@@ -83,6 +96,8 @@ def means(cell: str, field: msgspec.structs.FieldInfo) -> bool:
         return cell == f'"{default}"'
     if field.name.endswith("_us") and default:
         return bool(parse_duration_us(cell) == default)
+    if isinstance(default, tuple):
+        return cell == ", ".join(map(str, default))
     return bool(float(cell.replace(",", "")) == default)
 
 

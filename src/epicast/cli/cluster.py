@@ -23,6 +23,10 @@ def cluster(
         int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")
     ] = None,
     tls: Annotated[bool, option("Cluster", None, "Make keys, and encrypt.", "--tls")] = False,
+    areas: Annotated[int, option("Cluster", "K", "Deal the nodes to so many areas, in turn.", min=1)] = 1,
+    far_delay: Annotated[
+        str, option("Cluster", "TIME", "Between areas, one way. Default: 25ms, if there are areas.")
+    ] = "25ms",
     seconds: Annotated[
         float | None, option("Cluster", "S", "End so long after all is ready. Default: on Ctrl-C.", min=0)
     ] = None,
@@ -49,7 +53,7 @@ def cluster(
     from epicast.live.running import run
 
     command = [sys.executable, "-m", "epicast.cli.main", "node"]
-    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls)
+    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls, areas, far_delay)
     workload = None if messages is None else Workload(messages, rate, payload)
     audience = _Audience(as_json=as_json, quiet=quiet, lasting=seconds is None)
     run(conduct(plan, workload, seconds, audience))

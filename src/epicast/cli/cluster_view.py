@@ -68,6 +68,8 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
         "delivered": sum(outcome.delivered.values()),
         "duplicates": outcome.duplicates,
         "copies_per_delivery": outcome.copies_per_delivery,
+        "sent_near_bytes": outcome.sent_near_bytes,
+        "sent_far_bytes": outcome.sent_far_bytes,
         "missing": [{"number": number, "messages": count} for number, count in outcome.missing.items()],
     }
 
@@ -79,8 +81,17 @@ def outcome_view(outcome: Outcome) -> RenderableType:
     if not missing:
         copies = outcome.copies_per_delivery
         more = "" if copies is None else f", {f.number(copies)} copies a delivery"
-        return Text(f"{head}delivered by all {nodes:,} nodes{more}")
+        return Text(f"{head}delivered by all {nodes:,} nodes{more}{_long_links(outcome)}")
     listed = [f"node {number} lacks {count:,}" for number, count in list(missing.items())[:NODES_MISSING_MAX]]
     if len(missing) > NODES_MISSING_MAX:
         listed.append("…")
     return Text(f"{head}NOT delivered by {len(missing):,} of {nodes:,} nodes: {', '.join(listed)}")
+
+
+def _long_links(outcome: Outcome) -> str:
+    """What crossed from area to area, in bytes and in copies of all that was published."""
+    if not outcome.sent_far_bytes:
+        return ""
+    copies = outcome.sent_far_bytes / (outcome.messages * outcome.payload_bytes)
+    far, near = f.size(outcome.sent_far_bytes), f.size(outcome.sent_near_bytes)
+    return f"; {far} between areas, as much as {f.number(copies)} copies of everything, and {near} within them"

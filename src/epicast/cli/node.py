@@ -23,6 +23,12 @@ def node(
         float | None,
         option("Cluster", "SECONDS", "Give up if nobody lets us in within so long. Default: keep trying.", min=0.1),
     ] = None,
+    area: Annotated[
+        str | None, option("Cluster", "NAME", "Where the node is, like eu/paris; some stacks prefer near neighbours.")
+    ] = None,
+    far_delay: Annotated[
+        str | None, option("Cluster", "TIME", "Hold back what goes to other areas, like 50ms: tries long distances.")
+    ] = None,
     keys: live.Keys = None,
     name: live.Name = None,
     sign: live.Sign = False,
@@ -37,7 +43,6 @@ def node(
     trace_level: Annotated[
         str | None, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")
     ] = None,
-    area: Annotated[str | None, option("Output", "NAME", "Where the node is, for the trace.")] = None,
     log: Annotated[str | None, option("Output", "FORM", "On stderr: text or json.")] = None,
     as_json: live.Json = False,
     orders: Annotated[bool, typer.Option("--orders", hidden=True)] = False,
@@ -58,6 +63,7 @@ def node(
         "trace": live.text(trace),
         "trace_level": trace_level,
         "area": area,
+        "far_delay_us": far_delay,
         "log": log,
     }
     settings = Settings.read(config, flags)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from epicast.core.config import parse_duration_us
 from epicast.core.errors import EpicastError
 from epicast.live.ids import PORT_MAX
 from epicast.live.member import Member
@@ -36,10 +37,16 @@ class Plan:
     trace_level: str = "full"
     base_port: int | None = None  # the nodes' ports from here on, then the admin ports
     tls: bool = False
+    areas: int = 1  # the nodes are dealt to them in turn
+    far_delay: str = "25ms"  # between areas, one way
 
     def check(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
             raise EpicastError(f"nodes: expected 1 to {NODES_MAX}, got {self.nodes}")
+        if not 1 <= self.areas <= self.nodes:
+            raise EpicastError(f"areas: expected 1 to {self.nodes}, as many as there are nodes, got {self.areas}")
+        if parse_duration_us(self.far_delay) is None:
+            raise EpicastError(f"far-delay: expected a time like 25ms, got {self.far_delay!r}")
         if self.base_port is not None and not 1 <= self.base_port <= PORT_MAX + 1 - 2 * self.nodes:
             raise EpicastError(f"base-port: expected 1 to {PORT_MAX + 1 - 2 * self.nodes}, got {self.base_port}")
         if self.trace is not None and self.trace.exists() and (not self.trace.is_dir() or any(self.trace.iterdir())):
@@ -55,6 +62,8 @@ class Outcome:
     publish_s: float
     delivered: dict[int, int] = field(default_factory=dict)  # by the number of the node
     duplicates: int = 0
+    sent_near_bytes: int = 0  # by all nodes, to nodes of their own area
+    sent_far_bytes: int = 0  # to other areas
 
     @property
     def missing(self) -> dict[int, int]:
@@ -107,6 +116,8 @@ class Cluster:
         admin = 0 if plan.base_port is None else port + plan.nodes
         options = ["--json", "--orders", "--listen", f"{HOST}:{port}", "--admin", f"{HOST}:{admin}", *more]
         options += ["--stack", plan.stack]
+        if plan.areas > 1:
+            options += ["--area", f"area-{(number - 1) % plan.areas + 1}", "--far-delay", plan.far_delay]
         if plan.tls:
             options += ["--keys", str(self.keys), "--name", f"n{number}"]
         if plan.trace is not None:
@@ -146,6 +157,7 @@ class Cluster:
     async def play(self, messages: int, rate: float, payload_bytes: int) -> Outcome:
         """The first node publishes; every node shall deliver."""
         first = self.members[0]
+        before = await asyncio.gather(*(get_status(member.admin, 30.0) for member in self.members))
         await first.order(f"publish {TOPIC} {messages} {rate} {payload_bytes}")
         said = await first.answer(60.0 + (2 * messages / rate if rate else messages / 100))
         statuses = await self._settled(messages)
@@ -155,6 +167,7 @@ class Cluster:
             said["seconds"],
             {number: _counted(status, "delivered") for number, status in statuses.items()},
             sum(_counted(status, "duplicates") for status in statuses.values()),
+            *(_sent(statuses.values(), where) - _sent(before, where) for where in ("near", "far")),
         )
 
     async def _settled(self, messages: int) -> dict[int, dict[str, Any]]:
@@ -208,6 +221,10 @@ async def local_cluster(plan: Plan) -> AsyncIterator[Cluster]:
                 await cluster.end()
             finally:
                 cluster.kill()
+
+
+def _sent(statuses: Iterable[dict[str, Any]], where: str) -> int:
+    return sum(int(status["sent_bytes"][where]) for status in statuses)
 
 
 def _counted(status: dict[str, Any], name: str) -> int:

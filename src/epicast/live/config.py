@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from epicast.core.config import Config, PositiveDuration
+from epicast.core.config import Config, Duration, PositiveDuration
 
 Bytes = Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
@@ -40,6 +40,8 @@ class Limits(Config):
     backoff_us: PositiveDuration = 200_000  # after a failed connection; doubles with each, with jitter
     backoff_max_us: PositiveDuration = 10_000_000
     seeds_us: PositiveDuration = 20_000_000  # how often a seed is looked up again once we have neighbours
+
+    far_delay_us: Duration = 0  # what goes to other areas is held back for so long, to try out long distances
 
     subscriber_messages: Size = 65_536  # waiting for one subscriber; above, its policy says what happens
     subscriber_bytes: Bytes = 1 << 26

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import WireError
+from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
 from epicast.wire.readers import FrameReader
 
@@ -39,6 +40,7 @@ class Connection(asyncio.BufferedProtocol):
         "closing",
         "dialled",
         "ended",
+        "far",
         "hub",
         "known",
         "peer",
@@ -70,6 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self.known: Any = None  # what the peer told of streams
         self.sent_heads: dict[int, tuple[Any, int]] = {}  # what we told it: path and hops, by stream
         self.sent_bytes = self.received_bytes = 0
+        self.far = False  # in another area
         self.used_us = 0
         self.valid_until_s = inf  # Unix time: its certificate is good for so long
         self.watch = Watch()
@@ -127,8 +130,10 @@ class Connection(asyncio.BufferedProtocol):
 
     # Reading
 
-    def greeted(self, peer: str, known: Any, limits: Limits) -> None:
-        self.peer, self.known = peer, known
+    def greeted(self, peer: str, known: Any, limits: Limits, *, far: bool) -> None:
+        self.peer, self.known, self.far = peer, known, far
+        if far and limits.far_delay_us:
+            self.transport = DelayedTransport(self.hub.loop, self.transport, self, limits.far_delay_us / 1e6)
         self._reader.limit = limits.frame_bytes
 
     def wait_for(self, other: Any) -> None:

@@ -70,7 +70,7 @@ class LanDiscovery(asyncio.DatagramProtocol):
         if len(self._datagram) > DATAGRAM_BYTES_MAX:
             raise EpicastError(f"cluster: {cluster[:40]!r} is too long a name to be announced; choose a shorter one")
         loop = asyncio.get_running_loop()
-        opened = open_socket(self._group, self._interface or _interface_of(me))
+        opened = open_socket(self._group, self._interface or interface_of(me))
         try:
             await loop.create_datagram_endpoint(lambda: self, sock=opened)
         except OSError as error:
@@ -209,7 +209,7 @@ def _require_multicast(group: Address) -> None:
         raise EpicastError(f"lan_group: expected a multicast address and a port, like {GROUP}, got {group}")
 
 
-def _interface_of(me: Address) -> str:
+def interface_of(me: Address) -> str:
     """The interface at which we are reached, if it is one of this machine."""
     try:
         IPv4Address(me.host)

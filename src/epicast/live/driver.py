@@ -118,10 +118,11 @@ class Driver:
         rng: Random,
         app: Application,
         recorder: Recorder | None = None,
+        place: str = "",
     ) -> None:
         self.loop, self.app, self.recorder = loop, app, recorder
         self.hub: Hub
-        self.env = LiveEnv(self, me, rng)
+        self.env = LiveEnv(self, me, rng, place)
         self.node = StackNode(self.env, stack)
         kinds = message_types(stack)
         self.decoder, self.shapes = TextIdDecoder([*kinds, Head]), Shapes(kinds)
@@ -204,6 +205,12 @@ class Driver:
             self.hub.counters["duplicates"] += 1
             if recorder is not None and row is not None:
                 recorder.was_duplicate(row)
+
+    def heard_call(self, sender: str, msg: Message) -> None:
+        """From the local network, without a connection."""
+        part, handle = self._handlers[type(msg)]
+        if self.running:
+            handle(part, sender, msg)
 
     def dropped(self, peer: str, msg: Message, reason: str) -> None:
         if self.recorder is not None:

@@ -28,10 +28,12 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
     cluster: Text
     stack: Text  # the protocols that it speaks
     node: Id
+    area: Text = ""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     node: Id
+    area: Text = ""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refusal"):

@@ -26,6 +26,7 @@ from epicast.live.connection import LINGER_S, Connection
 from epicast.live.door import Door
 from epicast.live.hello import CROSSING, Hello, Refusal, Welcome, decode, encode, objection
 from epicast.live.ids import Address, address_of
+from epicast.live.local_calls import LocalCalls
 from epicast.live.sending import Link, Sending, sort_of
 from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
@@ -69,6 +70,11 @@ class Hub(Sending):
         self._probes: dict[Address, list[Callable[[str | None], None]]] = {}  # who wants to know who is there
         self._watch = loop.call_later(LOOK_EVERY_S, self._look)
         self.closed = False
+        self.local_calls: LocalCalls | None = None
+
+    def shout(self, msg: Message) -> None:
+        if self.local_calls is not None:
+            self.local_calls.shout(msg)
 
     # Held links
 
@@ -242,6 +248,7 @@ class Hub(Sending):
                 self._handshake_failed(conn)
             return
         self.counters[f"ended: {sort_of(conn.reason)}"] += 1
+        self.count_sent(conn)
         link = self.links.get(conn.peer)
         if link is not None and link.conn is conn:
             del self.links[conn.peer]
@@ -301,8 +308,8 @@ class Hub(Sending):
             conn.reason = reason
             conn.finish()
             return
-        self._greet(conn, Welcome(self.me))
-        self._established(conn, hello.node)
+        self._greet(conn, Welcome(self.me, self.greeting.area))
+        self._established(conn, hello.node, hello.area)
 
     def _crossing(self, peer: str) -> str:
         """There is a connection to this process, or ours is on its way: which of them stays?"""
@@ -335,14 +342,14 @@ class Hub(Sending):
         elif isinstance(target, str) and existing is None:
             conn.finish()  # nobody wants it any more
         else:
-            self._established(conn, welcome.node)
+            self._established(conn, welcome.node, welcome.area)
         if isinstance(target, Address):
             self._tell_probe(target, welcome.node)
 
-    def _established(self, conn: Connection, peer: str) -> None:
+    def _established(self, conn: Connection, peer: str, area: str) -> None:
         conn.no_deadline()
         self.door.passed(conn)
-        conn.greeted(peer, Known(self.decoder, self.shapes), self.limits)
+        conn.greeted(peer, Known(self.decoder, self.shapes), self.limits, far=area != self.greeting.area)
         conn.since_us = conn.used_us = self.driver.now_us()
         self.end_batch()  # which may be for another connection to it
         link = self.links.get(peer)

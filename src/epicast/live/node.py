@@ -29,6 +29,7 @@ from epicast.live.hello import MAGIC, VERSION, Hello
 from epicast.live.hub import Hub
 from epicast.live.ids import Address, make_id, new_incarnation, parse_address
 from epicast.live.joining import Discovery, Joining
+from epicast.live.local_calls import LocalCalls
 from epicast.live.messages import QueueFull, Receipt
 from epicast.live.seeds import Seeds
 from epicast.live.sending import Tally
@@ -36,6 +37,7 @@ from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
 from epicast.live.topics import require_topic
 from epicast.stacks import stack as stacks
+from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack
 from epicast.wire.frames import Run
 
@@ -61,7 +63,7 @@ class Node:
         tls: Tls | None = None,
         sign: bool = False,
         insecure: bool = False,
-        discovery: Sequence[Discovery] = (),
+        discovery: Sequence[Discovery | LocalCalls] = (),
         limits: Limits | Mapping[str, Any] | None = None,
         trace: str | Path | None = None,
         trace_level: str = "full",
@@ -69,7 +71,8 @@ class Node:
     ) -> None:
         """`listen`: port 0 lets the system choose. `advertise`: the address under which others reach us, if it is not
         the one that we listen at. `sign`: publish signed messages and accept no others (needs `tls`). `insecure`:
-        without TLS, listen beyond this machine all the same. `trace`: a folder for what happens."""
+        without TLS, listen beyond this machine all the same. `trace`: a folder for what happens. `area`: where the node
+        is, from the largest region to the smallest, as in `eu/paris`; some stacks choose neighbours by it."""
         self._listen = parse_address(listen)
         self._advertise = parse_address(advertise) if advertise else None
         self._seeds = Seeds(seeds)
@@ -122,8 +125,8 @@ class Node:
         self.started_us = self.unix_us()
         rng = Random(chance.getrandbits(64))
         self._recorder = self._make_recorder()
-        self._driver = Driver(loop, self._stack, self.id, rng, self, self._recorder)
-        greeting = Hello(MAGIC, VERSION, self.cluster, _protocols(self._stack), self.id)
+        self._driver = Driver(loop, self._stack, self.id, rng, self, self._recorder, self._area)
+        greeting = Hello(MAGIC, VERSION, self.cluster, _protocols(self._stack), self.id, self._area)
         self._hub = Hub(loop, self._driver, greeting, door, self.limits, rng)
         self._driver.attach(self._hub)
         self._board = Switchboard(
@@ -133,6 +136,10 @@ class Node:
         self.takes_runs = self._guard is None  # signatures are looked at one by one
         self._linked = asyncio.Event()
         self._stack_node = self._driver.node
+        for each in self._discovery:  # a stack may call out as soon as it starts
+            if isinstance(each, LocalCalls):
+                await each.start(self.id, self.cluster, message_types(self._stack), self._driver.heard_call)
+                self._hub.local_calls = each
         self._stack_node.start(())
         door.let_in(loop, self._accepted, self._hub.room)
         self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
@@ -141,7 +148,8 @@ class Node:
         self._running = True
         self._tidy()
         for each in self._discovery:
-            await each.start(address, self.cluster, self._joining.found)
+            if not isinstance(each, LocalCalls):
+                await each.start(address, self.cluster, self._joining.found)
         if self._seeds or self._discovery:
             self._tasks.append(loop.create_task(self._joining.run()))
 

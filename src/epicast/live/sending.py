@@ -67,6 +67,19 @@ class Sending(ABC):
         self.counters: Counter[str] = Counter()
         self.tally: Tally | None = None  # of the message that is being published
         self.batch: Batch | None = None  # until anything else is sent, or the turn is over
+        self._sent_before = [0, 0]  # bytes to the own area and to others, over connections that are gone
+
+    def count_sent(self, conn: Connection) -> None:
+        """A connection is gone, but not what went over it."""
+        self._sent_before[conn.far] += conn.sent_bytes
+
+    def sent_bytes(self) -> tuple[int, int]:
+        """To processes of the own area, and to others."""
+        sent = list(self._sent_before)
+        for link in self.links.values():
+            if link.conn is not None:
+                sent[link.conn.far] += link.conn.sent_bytes
+        return sent[0], sent[1]
 
     @abstractmethod
     def reach(self, peer: str) -> Link | None:

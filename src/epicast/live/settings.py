@@ -8,14 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from epicast.core.config import Config
+import msgspec
+
+from epicast.core.config import Config, Duration
 from epicast.core.errors import ConfigError, EpicastError
 from epicast.live.config import Limits
 from epicast.live.discovery import GROUP, LanDiscovery
 from epicast.live.ids import Address, parse_address
+from epicast.live.local_calls import LocalCalls, call_types
 from epicast.live.node import Node
 from epicast.live.seeds import DEFAULT_PORT
 from epicast.stacks import stack as stacks
+from epicast.stacks.node import message_types
+from epicast.stacks.stack import Stack
 
 if TYPE_CHECKING:
     from epicast.live.tls import Tls
@@ -46,7 +51,8 @@ class Settings(Config):
 
     trace: str = ""  # a folder for what happens
     trace_level: Literal["full", "deliveries"] = "full"
-    area: str = ""  # where the node is, for the trace
+    area: str = ""  # where the node is, as in eu/paris: for the trace, and for stacks that prefer near neighbours
+    far_delay_us: Duration = 0  # what goes to other areas is held back for so long, to try out long distances
     log: Literal["text", "json"] = "text"
 
     limits: Limits = Limits()
@@ -81,17 +87,43 @@ def make_node(settings: Settings) -> Node:
         listen=listen,
         advertise=settings.advertise or None,
         seeds=settings.seeds,
-        stack=stacks.load(settings.stack) if isinstance(settings.stack, str) else stacks.from_table(settings.stack),
+        stack=_stack(settings),
         cluster=_cluster(settings, tls),
         tls=tls,
         sign=settings.sign,
         insecure=settings.insecure,
-        discovery=[LanDiscovery(settings.lan_group, settings.lan_interface)] if settings.lan else (),
-        limits=settings.limits,
+        discovery=_discovery(settings),
+        limits=_limits(settings),
         trace=settings.trace or None,
         trace_level=settings.trace_level,
         area=settings.area,
     )
+
+
+def _stack(settings: Settings) -> Stack:
+    table = settings.stack
+    stack = stacks.load(table) if isinstance(table, str) else stacks.from_table(table)
+    if settings.lan and _calls(stack):
+        return stacks.from_table(stack.source, {"membership": {"discovery": True}})
+    return stack
+
+
+def _limits(settings: Settings) -> Limits:
+    if not settings.far_delay_us:
+        return settings.limits
+    return msgspec.structs.replace(settings.limits, far_delay_us=settings.far_delay_us)
+
+
+def _calls(stack: Stack) -> bool:
+    """Does it find others on the local network by itself?"""
+    return bool(call_types(message_types(stack)))
+
+
+def _discovery(settings: Settings) -> list[LanDiscovery | LocalCalls]:
+    if not settings.lan:
+        return []
+    way = LocalCalls if _calls(_stack(settings)) else LanDiscovery
+    return [way(settings.lan_group, settings.lan_interface)]
 
 
 def _table(file: Path) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def status(node: Node) -> Table:
         "subscriptions": subscriptions[:SUBSCRIPTIONS_MAX],
         "subscriptions_total": len(subscriptions),
         "queues": _queues(node, subscriptions),
+        "sent_bytes": dict(zip(("near", "far"), node._hub.sent_bytes(), strict=True)),
         "counters": counters(node),
         "discovery": [dict(found) for each in node._discovery if (found := getattr(each, "counters", None))],
         "trace": _trace(node),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ class NodeInfo(MembershipMessage, tag=23):
 class ContactWanted(MembershipMessage, tag=24):
     """A newcomer to everyone on its local network: who is there? Answer with a chance of one in 2 ** `rarity`."""
 
+    local_call: ClassVar[bool] = True
     newcomer: NodeId
     rarity: Annotated[int, msgspec.Meta(ge=0, le=SHARE_BITS_MAX)] = 0
 

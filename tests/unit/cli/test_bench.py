@@ -82,18 +82,22 @@ def results(**changes: float) -> dict[Job, Result]:
         "compiled_traced": BOTH.flood("compiled", 10_000, traced=True),
         "brisa": BOTH.stream("compiled"),
         "brisa_traced": BOTH.stream("compiled", traced=True),
+        "scamp": BOTH.overlay("scamp-flood"),
+        "clon": BOTH.overlay("clon-flood"),
     }
     found = {job: Result(1000, changes.get(name, 1.0), changes.get(name, 1.0)) for name, job in jobs.items()}
     return {**found, BOTH.memory("compiled"): Result(bytes_per_node=600.0)}
 
 
 def test_ratios_compare_measurements_of_one_run() -> None:
-    found = results(simpy=8.0, pure=2.0, compiled=0.5, compiled_traced=0.8, brisa=1.0, brisa_traced=2.2)
+    found = results(simpy=8.0, pure=2.0, compiled=0.5, compiled_traced=0.8, brisa=1.0, brisa_traced=2.2, clon=3.0)
     assert ratios(BOTH, found) == {
         "pure_vs_simpy": 4.0,
         "compiled_vs_simpy": 16.0,
         "brisa_vs_flood": 0.5,
         "traced_vs_untraced": 2.2,
+        "scamp_build": 1000.0,
+        "clon_build": 3000.0,
         "bytes_per_idle_node": 600.0,
     }
     assert traced_vs_untraced(BOTH, found) == {

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 System = Literal["pure", "compiled", "simpy"]
-Measure = Literal["flood", "stream", "timers", "memory"]
+Measure = Literal["flood", "stream", "overlay", "timers", "memory"]
 
 SEED = 7
 DEGREE = 9  # links of a process in the random graph
@@ -27,7 +27,7 @@ class Job(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         traced = ", traced" if self.traced else ""
-        what = self.stack if self.measure == "stream" else self.measure
+        what = {"stream": self.stack, "overlay": f"building {self.stack}"}.get(self.measure, self.measure)
         return f"{what}, {self.nodes:,} nodes, {self.system}{traced}"
 
 

@@ -16,6 +16,7 @@ ROUNDS = 3
 FLOOD_EVENTS: dict[System, int] = {"pure": 1_800_000, "compiled": 3_600_000, "simpy": 450_000}
 TIMER_ROUNDS: dict[System, int] = {"pure": 20, "compiled": 60, "simpy": 20}
 STREAM_MESSAGES = 20
+OVERLAYS = ("scamp-flood", "clon-flood")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Plan:
         return MEMORY_NODES if HEADLINE_NODES in self.sizes else max(self.sizes)
 
     def cases(self) -> list[Case]:
-        return [*self._floods(), *self._traced_floods(), *self._timers(), *self._streams(), *self._memory()]
+        return [*self._floods(), *self._traced_floods(), *self._timers(), *self._streams(), *self._overlays(), *self._memory()]
 
     def _floods(self) -> Iterator[Case]:
         for nodes in self.sizes:
@@ -75,6 +76,10 @@ class Plan:
             if nodes != self.headline_nodes:
                 yield Case(self.stream(self.default, nodes), self.rounds)
 
+    def _overlays(self) -> Iterator[Case]:
+        for stack in OVERLAYS:
+            yield Case(self.overlay(stack), 1)
+
     def _memory(self) -> Iterator[Case]:
         for system in self.engines:
             yield Case(self.memory(system), 1)
@@ -92,6 +97,10 @@ class Plan:
     def stream(self, system: System, nodes: int | None = None, *, traced: bool = False) -> Job:
         amount = self.messages or STREAM_MESSAGES
         return Job("stream", system, nodes or self.headline_nodes, amount, stack="brisa", traced=traced)
+
+    def overlay(self, stack: str) -> Job:
+        """At the largest size: building it is the measurement."""
+        return Job("overlay", self.default, max(self.sizes), stack=stack)
 
     def memory(self, system: System) -> Job:
         return Job("memory", system, self.memory_nodes)

@@ -20,6 +20,8 @@ from epicast.trace.run import OpenRun, RunFolder
 QUIET_US = 10_000_000  # after which a flood is over
 JOIN_EVERY_US = 1_000  # the overlay's first joins: set-up, so in haste
 SETTLE_US = 5_000_000
+OVERLAY_JOIN_EVERY_US = 10_000
+AREAS = "areas 5 1ms 50ms"
 RATE = 5  # messages a second, as in the evaluation of BRISA
 DRAIN_US = 2_000_000
 
@@ -61,6 +63,21 @@ def settled(job: Job) -> tuple[World, Callable[[], None]]:
         world.call_at(start_us + number * 1_000_000 // RATE, world.publish, 0, "stream", PAYLOAD)
     end_us = start_us + job.amount * 1_000_000 // RATE + DRAIN_US
     return world, lambda: world.run_until(end_us)
+
+
+def overlay(job: Job) -> Result:
+    """Joins one after the other, each through a random contact, until all copies have found their place. Heartbeats and
+    leases, which cost the same whatever was built, are left out."""
+    overrides = {"membership": {"heartbeat_us": 0, "lease_us": 0, "target_degree": DEGREE}}
+    world = _world(job, {"latency": AREAS, "network": {"tick_us": TICK_US}, "overrides": overrides})
+
+    def join() -> None:
+        world.join()
+
+    for number in range(job.nodes):
+        world.call_at(number * OVERLAY_JOIN_EVERY_US, join)
+    end_us = job.nodes * OVERLAY_JOIN_EVERY_US + SETTLE_US
+    return _measured(world, job, lambda: world.run_until(end_us))
 
 
 def memory(job: Job) -> Result:

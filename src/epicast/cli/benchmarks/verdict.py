@@ -32,6 +32,8 @@ TARGETS = {
     "compiled_vs_simpy": Target(12.0, True, "speed of the compiled engine, flooding, over SimPy's"),
     "brisa_vs_flood": Target(0.25, True, "speed of HyParView and BRISA over that of flooding, default engine"),
     "traced_vs_untraced": Target(2.0, False, "time with a full trace over time without, default engine, worst case"),
+    "scamp_build": Target(60.0, False, "processor seconds a million events, building a Scamp overlay"),
+    "clon_build": Target(60.0, False, "processor seconds a million events, building a CLON overlay"),
     "bytes_per_idle_node": Target(1536, False, "memory of a process that does nothing, default engine"),
 }
 
@@ -47,6 +49,8 @@ def ratios(plan: Plan, results: Results) -> dict[str, float | None]:
         "compiled_vs_simpy": _ratio(flood["compiled"], simpy),
         "brisa_vs_flood": _ratio(_speed(results, plan.stream(default)), flood[default]),
         "traced_vs_untraced": max(traced, default=None),
+        "scamp_build": _seconds_a_million(results, plan.overlay("scamp-flood")),
+        "clon_build": _seconds_a_million(results, plan.overlay("clon-flood")),
         "bytes_per_idle_node": None if memory is None else memory.bytes_per_node,
     }
     return {name: None if value is None else round(value, 3) for name, value in values.items()}
@@ -104,6 +108,11 @@ def verdicts(
 def _speed(results: Results, job: Job) -> float | None:
     result = results.get(job)
     return None if result is None else result.events_per_cpu_second
+
+
+def _seconds_a_million(results: Results, job: Job) -> float | None:
+    speed = _speed(results, job)
+    return 1e6 / speed if speed else None
 
 
 def _ratio(value: float | None, base: float | None) -> float | None:

@@ -17,7 +17,13 @@ def perform(job: Job) -> Result:
     from epicast.cli.benchmarks import simulated
     from epicast.cli.benchmarks.timers import timers
 
-    measures = {"flood": simulated.flood, "stream": simulated.stream, "memory": simulated.memory, "timers": timers}
+    measures = {
+        "flood": simulated.flood,
+        "stream": simulated.stream,
+        "overlay": simulated.overlay,
+        "memory": simulated.memory,
+        "timers": timers,
+    }
     return measures[job.measure](job)
 
 
