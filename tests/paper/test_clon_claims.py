@@ -159,7 +159,7 @@ def test_as_printed_balancing_drains_the_links_between_areas() -> None:
 
 def test_newcomers_find_contacts_in_their_area_without_a_seed() -> None:
     world = built(settings=())
-    world = fresh(discovery=True)
+    world = fresh(discovery="first")
     world.run_until((NODES + 20) * SECOND)
     for _ in range(20):
         node = world.add_node()
@@ -170,7 +170,7 @@ def test_newcomers_find_contacts_in_their_area_without_a_seed() -> None:
 
 
 def test_the_first_process_of_an_area_goes_through_its_seeds() -> None:
-    world = fresh(5, 50, discovery=True)
+    world = fresh(5, 50, discovery="first")
     world.run_until(70 * SECOND)
     assert is_connected(both_ways(views(world)))
 
@@ -189,4 +189,4 @@ def test_a_call_is_answered_by_a_few_whatever_the_size_of_the_area(size: int) ->
         if heard[rarity]:
             break
     assert 0 < sum(heard.values()) <= 16
-    assert ContactWanted(1, 10).rarity == 10
+    assert ContactWanted(10).rarity == 10

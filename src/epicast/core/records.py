@@ -38,6 +38,7 @@ class Kind(IntEnum):
     UNSUBSCRIBE = 26
     GAP = 27  # node gave up on messages that no neighbour holds any more
     NONSENSE = 28  # a peer's message made no sense and was dropped; `detail` says which
+    CONTACT = 29  # node "asked" its local network, or heard of `peer`: "near" or "far", now neighbours, or "left"
 
 
 FIRST_KEPT = {Level.OFF: 256, Level.DELIVERIES: int(Kind.PUBLISH), Level.FULL: int(Kind.SEND)}

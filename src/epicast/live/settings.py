@@ -104,7 +104,7 @@ def _stack(settings: Settings) -> Stack:
     table = settings.stack
     stack = stacks.load(table) if isinstance(table, str) else stacks.from_table(table)
     if settings.lan and _calls(stack):
-        return stacks.from_table(stack.source, {"membership": {"discovery": True}})
+        return stacks.from_table(stack.source, {"membership": {"discovery": "first"}})
     return stack
 
 

@@ -218,7 +218,7 @@ class Clon(Scamp):
 
     def on_contact_wanted(self, sender: NodeId, msg: ContactWanted) -> None:
         if not self.left:
-            self._discovery.on_contact_wanted(msg)
+            self._discovery.on_contact_wanted(sender, msg)
 
     def on_contact(self, sender: NodeId, msg: Contact) -> None:
         if not self.left:

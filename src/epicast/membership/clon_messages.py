@@ -30,7 +30,6 @@ class ContactWanted(MembershipMessage, tag=24):
     """A newcomer to everyone on its local network: who is there? Answer with a chance of one in 2 ** `rarity`."""
 
     local_call: ClassVar[bool] = True
-    newcomer: NodeId
     rarity: Annotated[int, msgspec.Meta(ge=0, le=SHARE_BITS_MAX)] = 0
 
 
@@ -53,7 +52,8 @@ class ClonConfig(ScampConfig):
     balance_interval_us: Duration = 10_000_000  # our guess; 0: degrees are left as they are
     balance_walk: Annotated[int, msgspec.Meta(ge=1, le=WALK_MAX)] = 6  # the reference's
     balance_kinds: bool = True  # a link that is given up finds a place of its own kind (E-CLON-18)
-    discovery: bool = False  # ask the local network for contacts before the seeds
+    # Ask the local network for contacts: before the seeds, or only where there are none.
+    discovery: Literal["never", "first", "without-seeds"] = "never"
     discovery_wait_us: PositiveDuration = 200_000  # for answers to one call; our guess: well above a local round trip
     reply: Literal["asked", "always", "share", "size", "size-and-areas"] = "asked"  # who answers a newcomer
     reply_share: Probability = 0.05  # with `share`; document 001 looks at 5 %

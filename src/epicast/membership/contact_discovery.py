@@ -8,7 +8,7 @@ takes contacts into its view with Scamp's probability, subscribes with each, and
 
 Who answers: with document 001's estimates by the size of the own view, and everybody's answers to one call differ
 wildly with it (E-CLON-22). By default the newcomer asks for few answers and then for more: each call gives the chance
-with which to answer. There are about as many answers as wanted whatever the size of the area, and never a flood.
+with which to answer. So there are about as many as the view shall have whatever the size of the area, never a flood.
 
 Errata obeyed: the copies' check runs once, after the first contact, not after every later one (E-CLON-19); nobody is
 taken in twice, and who knows nobody outside names itself (E-CLON-20); when nobody answers there are seeds (E-CLON-24).
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from epicast.core.env import Timer
 from epicast.core.ids import NodeId
+from epicast.core.records import Kind
 from epicast.membership.clon_messages import ClonConfig, Contact, ContactWanted
 from epicast.membership.scamp_messages import ForwardedSubscription
 
@@ -30,14 +31,15 @@ FIRST_RARITY, LOUDER = 10, 2  # one in 1,024 answers the first call, then one in
 
 
 class ContactDiscovery:
-    __slots__ = ("_clon", "_config", "_copies_left", "_done", "_rarity", "_timer")
+    __slots__ = ("_clon", "_config", "_copies_left", "_done", "_heard", "_rarity", "_sent", "_timer")
 
     def __init__(self, clon: Clon, config: ClonConfig) -> None:
         self._clon, self._config = clon, config
-        self._copies_left = int(config.copies)
+        self._copies_left = 0 if config.target_degree else int(config.copies)
+        self._heard = self._sent = 0  # contacts, and copies of our subscription
         self._rarity = FIRST_RARITY if config.reply == "asked" else 0
         self._timer: Timer | None = None
-        self._done = not config.discovery
+        self._done = config.discovery == "never"
 
     def stop(self) -> None:
         self._done = True
@@ -49,7 +51,7 @@ class ContactDiscovery:
 
     def begins(self) -> bool:
         """Is the local network still to be asked? Then it is, and seeds have time."""
-        if self._done:
+        if self._done or (self._config.discovery == "without-seeds" and self._clon.seeds):
             return False
         if self._timer is None:
             self._call()
@@ -57,12 +59,13 @@ class ContactDiscovery:
 
     def _call(self) -> None:
         env = self._clon.env
-        env.shout(ContactWanted(env.me, self._rarity))
+        env.record(Kind.CONTACT, detail="asked")
+        env.shout(ContactWanted(self._rarity))
         self._timer = env.after(self._config.discovery_wait_us, self._on_waited)
 
     def _on_waited(self) -> None:
         clon = self._clon
-        if len(clon.view):
+        if len(clon.view) and (self._heard >= sum(self._config.wanted) or not self._rarity):
             self._check_copies()
         elif self._rarity:
             self._rarity = max(0, self._rarity - LOUDER)
@@ -74,32 +77,44 @@ class ContactDiscovery:
     def on_contact(self, msg: Contact) -> None:
         clon = self._clon
         me, view = clon.env.me, clon.view
+        self._heard += 1
         if self._done or msg.peer == me or msg.peer in view or int((len(view) + 1) * clon.env.rng.random()):
+            clon.env.record(Kind.CONTACT, msg.peer, detail="left")
             return
         clon._add(msg.peer, msg.place)
-        self._subscribe_with(msg.peer)
+        clon.env.record(Kind.CONTACT, msg.peer, detail="far" if clon.distance(msg.peer) else "near")
+        if not self._enough():
+            self._subscribe_with(msg.peer)
         if self._copies_left:
             self._copies_left -= 1
             self._subscribe_with(msg.peer)
 
     def _check_copies(self) -> None:
         """Those that found no contact go out through the ones that were found (E-CLON-19)."""
-        while self._copies_left:
-            self._copies_left -= 1
-            self._subscribe_with(self._clon.view.pick(self._clon.env.rng))
+        view, rng = self._clon.view, self._clon.env.rng
+        while self._copies_left or (self._config.target_degree and not self._enough()):
+            self._copies_left = max(0, self._copies_left - 1)
+            self._subscribe_with(view.pick(rng))
         self.stop()
+
+    def _enough(self) -> bool:
+        """Do our own links and copies come to what a join is to add? Otherwise views would grow with every join that
+        finds many contacts (E-CLON-23)."""
+        target = self._config.target_degree
+        return 0 < target <= len(self._clon.view) + self._sent
 
     def _subscribe_with(self, contact: NodeId) -> None:
         env = self._clon.env
+        self._sent += 1
         env.send(contact, ForwardedSubscription(env.me, self._config.hops_max, env.place))
 
     # Those who hear it
 
-    def on_contact_wanted(self, msg: ContactWanted) -> None:
+    def on_contact_wanted(self, newcomer: NodeId, msg: ContactWanted) -> None:
         clon = self._clon
-        if msg.newcomer != clon.env.me and len(clon.view) and clon.env.rng.random() < self.reply_chance(msg.rarity):
+        if len(clon.view) and clon.env.rng.random() < self.reply_chance(msg.rarity):
             peer, place = self._contact()
-            clon.env.send(msg.newcomer, Contact(peer, place))
+            clon.env.send(newcomer, Contact(peer, place))
 
     def reply_chance(self, rarity: int) -> float:
         size, config = min(300, len(self._clon.view)), self._config

@@ -45,6 +45,8 @@ class JoinsConfig(Config, frozen=True):
     contacts: Annotated[int, msgspec.Meta(ge=1)] = 3  # drawn among those that are up, like a list of seeds; our guess
     degree: Annotated[int, msgspec.Meta(ge=1)] = 9  # of the given graph
     graph: Literal["directed", "symmetric"] = "directed"
+    newcomers: Annotated[int, msgspec.Meta(ge=0)] = 0  # more, that know nobody, from the start of the workload on
+    newcomer_interval_us: PositiveDuration = 5_000_000  # between two of them; our guess: each has found its place
 
 
 class Scenario(Config, frozen=True):

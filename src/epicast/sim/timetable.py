@@ -31,7 +31,8 @@ class Timetable:
         self.start_us = world.now_us + joins_us + scenario.warmup_us
         faults_us = max((fault.end_us for fault in scenario.fault), default=0)
         script = parse_churn(scenario.churn)
-        self.end_us = self.start_us + max(scenario.workload.end_us, faults_us, script.end_us)
+        newcomers_us = scenario.joins.newcomers * scenario.joins.newcomer_interval_us
+        self.end_us = self.start_us + max(scenario.workload.end_us, faults_us, newcomers_us, script.end_us)
         self.limit_us = self.end_us + scenario.drain_us
         self.churn = ChurnDriver(script, world.stream("churn"), 0, scenario.workload.end_us, world.protected)
         self._churn_timer: Timer | None = None
@@ -63,6 +64,8 @@ class Timetable:
         faults = FaultSchedule(world, world.network, world.stream("faults"), world.call_at, self.start_us)
         for fault in scenario.fault:
             faults.add(fault)
+        for number in range(scenario.joins.newcomers):
+            world.call_at(self.start_us + number * scenario.joins.newcomer_interval_us, self._join_without_contacts)
         if self._next is not None:
             world.call_at(self.start_us + self._next.time_us, self._publish_due)
         if scenario.snapshot_interval_us:
@@ -74,6 +77,9 @@ class Timetable:
         self._joined(self.world.join())
         if number < self.scenario.nodes:
             self.world.call_at(self.world.now_us + self.scenario.joins.interval_us, self._join_next, number + 1)
+
+    def _join_without_contacts(self) -> None:
+        self._joined(self.world.join(()))
 
     def _join_given(self) -> None:
         world, joins = self.world, self.scenario.joins

@@ -188,7 +188,7 @@ def test_what_a_tree_needs_is_not_given_up() -> None:
 
 
 def newcomer(**settings: Any) -> tuple[Clon, RecordingEnv]:
-    process, env, _ = clon(5, discovery=True, **settings)
+    process, env, _ = clon(5, discovery="first", **settings)
     process.start([JOINER])
     return process, env
 
@@ -198,7 +198,7 @@ def test_a_newcomer_calls_louder_and_louder_and_then_asks_its_seeds() -> None:
     process, env = newcomer()
     env.advance(2 * S)
     calls = [effect.msg for effect in env.effects if isinstance(effect, Shout)]
-    assert calls == [ContactWanted(5, rarity) for rarity in (10, 8, 6, 4, 2, 0)]
+    assert calls == [ContactWanted(rarity) for rarity in (10, 8, 6, 4, 2, 0)]
     assert sends(env, Subscription) == [Send(JOINER, Subscription("0"))]
     assert process.peers() == [JOINER]
 
@@ -206,7 +206,7 @@ def test_a_newcomer_calls_louder_and_louder_and_then_asks_its_seeds() -> None:
 def test_the_first_contact_is_always_taken_and_later_ones_by_chance() -> None:
     taken = Counter[int]()
     for seed in range(300):
-        process, _, _ = clon(5, discovery=True, seed=seed)
+        process, _, _ = clon(5, discovery="first", seed=seed)
         process.start([])
         for contact in (1, 2, 3):
             process.on_contact(1, Contact(contact, "0"))
@@ -218,7 +218,7 @@ def test_the_first_contact_is_always_taken_and_later_ones_by_chance() -> None:
 
 def test_all_extra_copies_go_out_once_and_no_more() -> None:
     """E-CLON-19: as printed the check would run again after every contact but the first."""
-    process, env = newcomer(copies=6.0)
+    process, env = newcomer(copies=6.0, target_degree=0)
     process.on_contact(1, Contact(1, "0"))
     process.on_contact(1, Contact(1, "0"))
     assert len(sends(env, ForwardedSubscription)) == 2
@@ -226,6 +226,17 @@ def test_all_extra_copies_go_out_once_and_no_more() -> None:
     assert len(sends(env, ForwardedSubscription)) == 5
     process.on_contact(2, Contact(2, "0"))
     assert process.peers() == [1], "it has what it needs"
+
+
+def test_with_a_target_the_links_and_copies_of_a_join_come_to_it() -> None:
+    """E-CLON-23: as printed every contact adds two arcs, and views grow with every join."""
+    for contacts in (1, 3, 50):
+        process, env = newcomer(target_degree=9)
+        for contact in range(11, 11 + contacts):
+            process.on_contact(contact, Contact(contact, place_of(contact)))
+        env.advance(10 * S)
+        links, copies = len(process.view), len(sends(env, ForwardedSubscription))
+        assert links + copies == 9 or (links > 4 and copies == 4), "there may be more contacts than that, but no copies"
 
 
 def test_nobody_takes_itself_as_a_contact() -> None:
@@ -237,7 +248,7 @@ def test_nobody_takes_itself_as_a_contact() -> None:
 def test_half_of_the_answers_name_somebody_from_another_area() -> None:
     process, env, _ = clon(view=(1, 2, 11, 12))
     for _ in range(1000):
-        process.on_contact_wanted(5, ContactWanted(5))
+        process.on_contact_wanted(5, ContactWanted())
     named = Counter(getattr(each.msg, "peer", None) for each in sends(env, Contact))
     assert named[0] / 1000 == pytest.approx(0.5, abs=0.05)
     assert named[11] + named[12] == 1000 - named[0]
@@ -247,7 +258,7 @@ def test_whoever_knows_nobody_outside_names_itself() -> None:
     """E-CLON-20."""
     process, env, _ = clon(view=(1, 2))
     for _ in range(100):
-        process.on_contact_wanted(5, ContactWanted(5))
+        process.on_contact_wanted(5, ContactWanted())
     assert {each.msg for each in sends(env, Contact)} == {Contact(0, "0")}
 
 
@@ -276,7 +287,7 @@ def test_the_chance_to_answer(settings: dict[str, Any], rarity: int, size: int, 
 
 def test_whoever_is_alone_does_not_answer() -> None:
     process, env, _ = clon()
-    process.on_contact_wanted(5, ContactWanted(5))
+    process.on_contact_wanted(5, ContactWanted())
     assert env.take() == []
 
 
