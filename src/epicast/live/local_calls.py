@@ -78,7 +78,7 @@ class LocalCalls(asyncio.DatagramProtocol):
         datagram = _encode(Call(MAGIC, VERSION, self._cluster, self._me, encode(msg)))
         if self._transport is not None and len(datagram) <= DATAGRAM_BYTES_MAX:
             self._transport.sendto(datagram, tuple(self._group))
-            self.counters["called"] += 1
+            self.counters["announced"] += 1
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport

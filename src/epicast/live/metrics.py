@@ -43,6 +43,7 @@ METRICS = (
     Metric("epicast_neighbour_queue_bytes", "Waiting to be written", "peer"),
     Metric("epicast_neighbour_sent_bytes_total", "Written to the connection", "peer"),
     Metric("epicast_neighbour_received_bytes_total", "Read from the connection", "peer"),
+    Metric("epicast_sent_bytes_total", "Written to all connections: to the own area (near) or others (far)", "area"),
     Metric("epicast_published_messages_total", "Published here", counted_as="published"),
     Metric("epicast_delivered_messages_total", "New here, one's own included", counted_as="delivered"),
     Metric("epicast_duplicates_total", "Payloads that were here already", counted_as="duplicates"),
@@ -85,6 +86,7 @@ def samples(node: Node) -> dict[str, Samples]:
     for name, key, scale in _NEIGHBOUR:
         rows = [(each["id"], each[key]) for each in told["neighbours"] if each["up"] and each[key] is not None]
         found[name] = [(peer, value * scale) for peer, value in rows]
+    found["epicast_sent_bytes_total"] = list(told["sent_bytes"].items())
     if told["trace"] is not None:
         found["epicast_trace_rows_lost_total"] = [("", told["trace"]["rows_lost"])]
     return found
