@@ -35,7 +35,10 @@ from epicast.sim.world import World
 scenario, engine, seed = json.loads(sys.argv[1])
 print(json.dumps(World(Scenario.load(scenario), seed, engine, Level.FULL).run().as_dict()))
 """
-STACKS = ("static-flood", "flood", "static-brisa", "brisa", "scamp-flood", "cyclon-flood", "clon-brisa")
+STACKS = (
+    *("static-flood", "flood", "static-brisa", "brisa"),
+    *("scamp-flood", "cyclon-flood", "clon-brisa", "clon-emergent", "simple-gossip"),
+)
 COMPILED = importlib.util.find_spec("epicast.sim._engine") is not None
 
 

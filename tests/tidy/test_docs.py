@@ -12,7 +12,9 @@ import pytest
 from epicast.core.config import Config, field_types, parse_duration_us
 from epicast.core.records import Kind
 from epicast.dissemination.brisa import Brisa, BrisaConfig
+from epicast.dissemination.emergent import Emergent, EmergentConfig
 from epicast.dissemination.flood import Flood, FloodConfig
+from epicast.dissemination.gossip import Gossip, GossipConfig
 from epicast.live.config import Limits
 from epicast.membership.clon import Clon, ClonConfig
 from epicast.membership.cyclon import Cyclon, CyclonConfig
@@ -30,8 +32,9 @@ from tests.tidy.source import ROOT, shown
 
 Rows = list[list[str]]
 SIMULATOR = ROOT / "docs" / "simulator.md"
-HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD = (
-    ROOT / "docs" / "protocols" / f"{name}.md" for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood")
+HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT = (
+    ROOT / "docs" / "protocols" / f"{name}.md"
+    for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood", "gossip", "emergent")
 )
 CONFIGS: list[tuple[type[Config], Path]] = [
     (Scenario, SIMULATOR),
@@ -46,6 +49,8 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (ClonConfig, CLON),
     (BrisaConfig, BRISA),
     (FloodConfig, FLOOD),
+    (GossipConfig, GOSSIP),
+    (EmergentConfig, EMERGENT),
 ]
 PROTOCOLS: list[tuple[Any, Path]] = [
     (HyParView, HYPARVIEW),
@@ -54,6 +59,8 @@ PROTOCOLS: list[tuple[Any, Path]] = [
     (Clon, CLON),
     (Brisa, BRISA),
     (Flood, FLOOD),
+    (Gossip, GOSSIP),
+    (Emergent, EMERGENT),
 ]
 
 

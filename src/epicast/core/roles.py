@@ -34,6 +34,7 @@ class Membership(Protocol):
     """Who knows whom."""
 
     handles: ClassVar[tuple[type[Message], ...]]
+    holds_links: ClassVar[bool]  # has it a connection to each neighbour all the time?
     listener: Neighbours
 
     def start(self, contacts: Sequence[NodeId]) -> None:

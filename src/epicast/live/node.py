@@ -14,6 +14,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 NAME_LENGTH_MAX = 100
 TIDY_S = 0.5
+READY_LOOK_S = 0.1
 
 
 class Node:
@@ -221,7 +223,8 @@ class Node:
             async with asyncio.timeout(timeout):
                 while not self.neighbours:
                     self._linked.clear()
-                    await self._linked.wait()
+                    with suppress(TimeoutError):  # a membership without links does not tell
+                        await asyncio.wait_for(self._linked.wait(), READY_LOOK_S)
         except TimeoutError:
             raise EpicastError(
                 f"nobody let us in within {timeout:g} s: is a seed running and of the same cluster?"
@@ -229,9 +232,12 @@ class Node:
 
     @property
     def neighbours(self) -> list[str]:
-        """The processes that we exchange messages with, over connections that are up."""
-        links = self._hub.links
-        peers = [str(peer) for peer in self._stack_node.membership.peers()]
+        """The processes that we exchange messages with, over connections that are up; where the membership holds none
+        for its neighbours (Cyclon), they are made as needed."""
+        links, members = self._hub.links, self._stack_node.membership
+        peers = [str(peer) for peer in members.peers()]
+        if not members.holds_links:
+            return peers
         return [peer for peer in peers if (link := links.get(peer)) is not None and link.conn is not None]
 
     def subscribe(

@@ -75,6 +75,7 @@ class Cyclon:
     __slots__ = ("_exchange", "_timer", "ages", "asked", "config", "contacts", "env", "left", "listener", "sent")
 
     handles: ClassVar[tuple[type[Message], ...]] = (Enter, EnterWalk, Exchange, ExchangeReply)
+    holds_links: ClassVar[bool] = False  # entries come and go with every exchange: not worth a connection each
     listener: Neighbours
 
     def __init__(self, env: Env, config: CyclonConfig) -> None:

@@ -50,6 +50,7 @@ __all__ = ["HyParView", "HyParViewConfig"]
 class HyParView(LinkKeeper):
     __slots__ = ("_keep_alive", "_shuffle", "_shuffles", "probed")
 
+    holds_links: ClassVar[bool] = True
     handles: ClassVar[tuple[type[Message], ...]] = (
         Join,
         ForwardJoin,

@@ -54,6 +54,7 @@ FAR_SHARE = 0.2  # of the copies that replace a lost arc start at somebody from 
 class Scamp(Views):
     __slots__ = ("_asked", "_failed", "_heard_us", "_heartbeat", "_lease", "_met", "contacts", "left", "seeds")
 
+    holds_links: ClassVar[bool] = True
     handles: ClassVar[tuple[type[Message], ...]] = (
         Subscription,
         ForwardedSubscription,

@@ -23,6 +23,7 @@ class Static:
     __slots__ = ("_peers", "env", "listener")
 
     handles: ClassVar[tuple[type[Message], ...]] = ()
+    holds_links: ClassVar[bool] = True
     listener: Neighbours
 
     def __init__(self, env: Env, config: StaticConfig) -> None:

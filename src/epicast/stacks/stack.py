@@ -33,11 +33,14 @@ PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
         "static": ("epicast.membership.static", "Static", "StaticConfig"),
         "scamp": ("epicast.membership.scamp", "Scamp", "ScampConfig"),
         "cyclon": ("epicast.membership.cyclon", "Cyclon", "CyclonConfig"),
+        "clon": ("epicast.membership.clon", "Clon", "ClonConfig"),
         "hyparview": ("epicast.membership.hyparview", "HyParView", "HyParViewConfig"),
     },
     "dissemination": {
         "flood": ("epicast.dissemination.flood", "Flood", "FloodConfig"),
         "brisa": ("epicast.dissemination.brisa", "Brisa", "BrisaConfig"),
+        "gossip": ("epicast.dissemination.gossip", "Gossip", "GossipConfig"),
+        "emergent": ("epicast.dissemination.emergent", "Emergent", "EmergentConfig"),
     },
 }
 

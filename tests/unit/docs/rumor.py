@@ -21,7 +21,7 @@ from epicast.core.roles import Deliver, Membership
 from epicast.core.window import SeqWindow
 
 
-class Push(Message, tag=60):
+class Push(Message, tag=900):
     """Offers a rumor to a random neighbour."""
 
     layer: ClassVar[str] = "dissemination"
@@ -32,7 +32,7 @@ class Push(Message, tag=60):
     payload: Payload
 
 
-class Known(Message, tag=61):
+class Known(Message, tag=901):
     """Answers a push that told nothing new."""
 
     layer: ClassVar[str] = "dissemination"

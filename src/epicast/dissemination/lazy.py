@@ -1,0 +1,144 @@
+"""What lazy protocols have in common: they know which events they had, keep the last ones, advertise, ask and answer.
+
+How an event spreads is up to those that build on this.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epicast.core.env import Env
+from epicast.core.ids import NOBODY, MsgId, NodeId
+from epicast.core.message import Event, Message, Position
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver, Membership
+from epicast.core.window import SeqWindow
+from epicast.dissemination.recent import Recent
+from epicast.dissemination.requests import DontHave, Fetching, IHave, IWant, Requests, RequestsConfig
+
+Askers = list[tuple[NodeId, int]]
+"""With their distances."""
+
+
+class LazyPush:
+    __slots__ = (
+        "_latest",
+        "_latest_source",
+        "config",
+        "deliver",
+        "env",
+        "members",
+        "recent",
+        "requests",
+        "seen",
+        "seq",
+    )
+
+    handles: ClassVar[tuple[type[Message], ...]] = (IHave, IWant, DontHave)
+    requests: Requests
+
+    def __init__(self, env: Env, config: RequestsConfig, members: Membership, deliver: Deliver) -> None:
+        self.env, self.config, self.members, self.deliver = env, config, members, deliver
+        self.seen: dict[NodeId, SeqWindow] = {env.me: SeqWindow(0, config.ahead_max)}
+        self.recent = Recent(config)
+        self.seq = 0
+        self._latest_source: NodeId = NOBODY  # copies of one message come close together
+        self._latest: SeqWindow | None = None
+
+    def leave(self) -> None:
+        self.requests.stop()
+
+    def next_id(self, topic: str) -> MsgId:
+        return self.env.me, self.seq
+
+    # What came
+
+    def _is_new(self, source: NodeId, seq: int) -> bool:
+        """Takes note of the number."""
+        window = self._latest if source == self._latest_source else self._window(source, seq)
+        if window is None:
+            return False
+        lost = window.lost
+        if not window.add(seq):
+            return False
+        if window.lost > lost:
+            self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{window.lost - lost} lost")
+        return True
+
+    def _window(self, source: NodeId, seq: int) -> SeqWindow | None:
+        """Makes one for a source that is met; None if we cannot take anything of it."""
+        if source == self.env.me:
+            return None
+        window = self.seen.get(source)
+        if window is None:
+            if self._too_many(source, seq):
+                return None
+            # Numbers below the first one seen may still be on their way, or be owed to us.
+            window = self.seen[source] = SeqWindow(seq, self.config.ahead_max, provisional=seq > 0)
+        self._latest_source, self._latest = source, window
+        return window
+
+    def _too_many(self, source: NodeId, seq: int) -> bool:
+        if len(self.seen) <= self.config.sources_max:  # we are one of those seen
+            return False
+        self.env.record(Kind.NONSENSE, source=source, seq=seq, detail="too many sources")
+        return True
+
+    def _lacks(self, source: NodeId, seq: int) -> bool:
+        """Would it be new? Takes no note of it. One's own never is (E-CLON-11)."""
+        window = self.seen.get(source)
+        if window is None:
+            return not self._too_many(source, seq)
+        return source != self.env.me and seq not in window
+
+    def _own(self) -> int:
+        """The number of the next event of ours."""
+        seq = self.seq
+        self.seq += 1
+        self.seen[self.env.me].add(seq)
+        return seq
+
+    def _keep(self, event: Event) -> Askers:
+        """A new one; returns who asked for it before it was here."""
+        key = event.source, event.seq
+        self.recent.add(key, self.env.now_us(), event)
+        return self.requests.arrived(key) if self.requests.wanted else []
+
+    # Advertising, asking, answering
+
+    def on_i_have(self, sender: NodeId, msg: IHave) -> None:
+        if self._lacks(msg.source, msg.seq):
+            self.requests.advertised((msg.source, msg.seq), sender, msg.distance)
+
+    def on_i_want(self, sender: NodeId, msg: IWant) -> None:
+        key = msg.source, msg.seq
+        event = self.recent.get(key)
+        if event is not None:
+            self.answer(sender, event, msg.distance)
+        elif self.requests.asked_too_early(key, sender, msg.distance):
+            self.env.send(sender, Fetching(*key))
+        else:
+            self.env.send(sender, DontHave(*key))
+
+    def on_dont_have(self, sender: NodeId, msg: DontHave) -> None:
+        self.requests.refused((msg.source, msg.seq), sender)
+
+    def answer(self, peer: NodeId, event: Event, distance: int) -> None:
+        """Send it over a link of this length to somebody who asked."""
+        raise NotImplementedError
+
+    # It keeps no state about neighbours, but for whom it has asked.
+
+    def neighbour_up(self, peer: NodeId) -> None: ...
+
+    def neighbour_down(self, peer: NodeId, gone: bool) -> None:
+        if gone:
+            self.requests.gone(peer)
+
+    def positions(self) -> tuple[Position, ...]:
+        return ()
+
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
+
+    def uses(self, peer: NodeId) -> bool:
+        return False
