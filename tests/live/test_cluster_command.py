@@ -130,3 +130,35 @@ def test_what_is_missing_is_told() -> None:
 
 def test_a_plan_is_checked() -> None:
     Plan(200, ["epicast", "node"], base_port=65_136).check()
+
+
+def between_areas(stack: str, nodes: int = 10) -> dict[str, int]:
+    words = ("cluster", nodes, "--areas", 3, "--far-delay", "10ms", "--stack", stack, "--json")
+    with Program(*words, "--messages", 60, "--rate", 60, "--payload", 2000, "--seconds", 0) as cluster:
+        cluster.json()
+        played = cluster.json()
+        assert (cluster.wait(), cluster.rest(), cluster.errors()) == (0, [], [])
+    assert (played["delivered"], played["missing"]) == (60 * nodes, [])
+    return {"near": played["sent_near_bytes"], "far": played["sent_far_bytes"]}
+
+
+def test_stacks_that_know_about_areas_send_far_less_between_them() -> None:
+    """The same workload on real sockets; what a flood over Scamp sends against Emergent and BRISA over CLON."""
+    flooded = between_areas("scamp-flood")
+    assert flooded["far"] > flooded["near"], "two of three neighbours are in another area"
+    for stack in ("clon-emergent", "clon-brisa"):
+        sent = between_areas(stack)
+        assert sent["far"] < flooded["far"] / 4, stack
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--areas", 9), "areas: expected 1 to 4, as many as there are nodes, got 9"),
+        (("--areas", 2, "--far-delay", "soon"), "far-delay: expected a time like 25ms, got 'soon'"),
+    ],
+)
+def test_areas_that_make_no_sense_are_refused(shell: Shell, words: tuple[object, ...], error: str) -> None:
+    answer = shell("cluster", 4, *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert error in answer.err
