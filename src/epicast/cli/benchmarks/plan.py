@@ -52,7 +52,14 @@ class Plan:
         return MEMORY_NODES if HEADLINE_NODES in self.sizes else max(self.sizes)
 
     def cases(self) -> list[Case]:
-        return [*self._floods(), *self._traced_floods(), *self._timers(), *self._streams(), *self._overlays(), *self._memory()]
+        return [
+            *self._floods(),
+            *self._traced_floods(),
+            *self._timers(),
+            *self._streams(),
+            *self._overlays(),
+            *self._memory(),
+        ]
 
     def _floods(self) -> Iterator[Case]:
         for nodes in self.sizes:
