@@ -1,4 +1,4 @@
-"""Scamp, Cyclon and CLON while processes come, leave and crash and messages are lost: a hundred seeds each.
+"""HyParView, Scamp, Cyclon and CLON while processes come, leave and crash and messages are lost: a hundred seeds each.
 
 A minute after the last of it everyone must be connected, know somebody alive, and have forgotten the dead.
 """
@@ -20,6 +20,7 @@ SEEDS, BATCH, NODES = 100, 25, 30
 SCAMP = {"lease_us": 30 * SECOND, "heartbeat_us": SECOND, "isolated_us": 4 * SECOND}
 AREAS = "areas 3 1ms 40ms"
 SETTINGS: dict[str, dict[str, Any]] = {
+    "flood": {"shuffle_interval_us": 2 * SECOND},
     "scamp-flood": SCAMP,
     "clon-balance-flood": {**SCAMP, "balance_interval_us": SECOND},
     "cyclon-flood": {"view_size": 8, "exchange_size": 4, "exchange_interval_us": SECOND, "reply_timeout_us": SECOND},
