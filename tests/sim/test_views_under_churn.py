@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from epicast.sim import checks
 from epicast.sim.network import NetworkConfig
 from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
@@ -51,11 +52,9 @@ def stormy(stack: str, seed: int) -> World:
 
 
 def look_up_again(world: World, rng: Random) -> None:
-    """A process all of whose contacts died at once asks its seeds' names again, as live nodes do."""
-    up = list(world.nodes)
-    for node, part in world.nodes.items():
-        if not any(peer in world.nodes for peer in part.membership.peers()):
-            part.membership.meet(rng.choice([peer for peer in up if peer != node]))
+    """Processes that know nobody who leads to the others look up their seeds' names again, as live nodes do."""
+    for node in checks.stranded(world):
+        world.nodes[node].membership.meet(rng.choice([peer for peer in world.up if peer != node]))
 
 
 def troubles(stack: str, seed: int) -> list[str]:

@@ -81,7 +81,9 @@ class Recovery:
         if flow.mid_stream:
             ahead = [peer for peer, position in flow.known.items() if position.progress]
             if ahead:  # whom we asked first is as new as we are, or the answer was lost
-                self.ask_for_past(flow, self._one(ahead))
+                # Are all neighbours new? The source was there before any of us; it is asked before we take anything.
+                last_resort = PAST_ASKS_MAX - ROOT_ASKS_MAX <= flow.past_asks < PAST_ASKS_MAX
+                self.ask_for_past(flow, flow.root if last_resort else self._one(ahead))
         overdue = {s: last for s, last in flow.suspect.items() if flow.windows[s].next <= last}
         flow.suspect = self._lacking(flow)
         flow.behind = bool(flow.suspect)

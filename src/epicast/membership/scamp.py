@@ -42,12 +42,14 @@ from epicast.membership.scamp_messages import (
     Unsubscription,
     Welcome,
 )
-from epicast.membership.scamp_view import UNKNOWN, Views
+from epicast.membership.scamp_view import Views
 
 __all__ = ["Scamp", "ScampConfig"]
 
+HOPS_PER_MEMBER = 8  # of the contact's view
 LOOKS = 8  # at what runs out, in one lease
 CONTACTS_MAX = 64
+FEW = 2  # who knows fewer asks somebody from long ago, and knows that one too then
 FAR_SHARE = 0.2  # of the copies that replace a lost arc start at somebody from long ago
 
 
@@ -141,11 +143,12 @@ class Scamp(Views):
     def on_link_up(self, peer: NodeId) -> None: ...
 
     def on_link_down(self, peer: NodeId) -> None:
+        self._failed = peer
         knew_us = self._unknown_to(peer, gone=True)
         if peer in self.view:
             self._remove(peer, gone=True)
         if not len(self.view):
-            self._subscribe()
+            self._know_somebody()
         elif knew_us and self.env.rng.random() < self._replaced_share():
             self._ask_for_copies(1)
 
@@ -161,10 +164,9 @@ class Scamp(Views):
         known = [*self.view, *self.in_view, *self.seeds, *self.contacts]
         known = [peer for peer in known if peer != self._failed] or known
         self._heard_us = self.env.now_us()
-        if known and not self.left:
-            contact = self._one(known)
-            self._add(contact, None)
-            self._ask(contact, 0)
+        under_way = any(not copies for _, copies in self._asked.values())
+        if known and not self.left and not under_way:
+            self._ask(self._one(known), 0)
 
     def _ask_for_copies(self, copies: int, *, far: bool = False) -> None:
         strangers = [peer for peer in (*self.seeds, *self.contacts) if peer not in self.view and peer != self._failed]
@@ -189,19 +191,23 @@ class Scamp(Views):
             return
         self.env.send(sender, Welcome(self.env.place))
         if not msg.copies:
-            self._known_to(sender, msg.place)  # it has us in its view
-        if not len(self.view):
+            self._known_to(sender, msg.place)  # it will have us in its view
+        if not len(self.view) and not self._asked:
             self._keep(sender, msg.place)  # the second process ever (E-CLON-4)
             return
         self._spread(sender, msg.place, self._receivers(sender, msg.copies))
 
     def _spread(self, sender: NodeId, place: str, receivers: list[NodeId]) -> None:
+        # Views here are likely to be as large as elsewhere: so many hops are enough for nearly all copies, and where
+        # everybody knows the subject they are wasted.
+        hops = min(self.config.hops_max, HOPS_PER_MEMBER * (len(self.view) + 1))
         for peer in receivers:
-            self.env.send(peer, ForwardedSubscription(sender, self.config.hops_max, place))
+            self.env.send(peer, ForwardedSubscription(sender, hops, place))
 
     def _receivers(self, joiner: NodeId, wanted: int) -> list[NodeId]:
         """Of the copies of a subscription."""
-        others = [peer for peer in self.view if peer != joiner]
+        # Whom we are just asking ourselves is as good as known.
+        others = [peer for peer in (self.view.items or self._asked) if peer != joiner]
         if not others:
             return [self.env.me]  # nobody but the joiner is known to us: the copy is ours
         copies = wanted or (self.config.target_degree - 1 if self.config.target_degree else 0)
@@ -213,12 +219,15 @@ class Scamp(Views):
         return others + [self._one(others) for _ in range(extra)]
 
     def on_welcome(self, sender: NodeId, msg: Welcome) -> None:
-        arc = self.arcs.get(sender)
-        if arc is not None and arc.distance == UNKNOWN:
-            self._placed(sender, arc, msg.place)
         asked = self._asked.pop(sender, None)
-        if asked is not None:
-            asked[0].cancel()
+        if asked is None:
+            return
+        timer, copies = asked
+        timer.cancel()
+        if not copies or len(self.view) < FEW:
+            self._add(sender, msg.place)  # it is there
+            if copies:
+                self.env.send(sender, Kept(self.env.place))
 
     def _on_no_welcome(self, contact: NodeId) -> None:
         """It is gone, or as lost as we are: through another one. It is not forgotten, for it may just be slow, and to
@@ -227,10 +236,8 @@ class Scamp(Views):
         self._failed = contact
         if copies:
             self._ask_for_copies(copies, far=contact not in self.view)
-            return
-        if contact in self.view:
-            self._remove(contact, gone=True)
-        self._subscribe()
+        else:
+            self._subscribe()
 
     # Copies
 
@@ -289,6 +296,7 @@ class Scamp(Views):
             self._remove(sender, gone=True)
             if msg.instead:
                 self._keep(*msg.instead[0])
+            self._know_somebody()
 
     def on_dropped(self, sender: NodeId, msg: Dropped) -> None:
         if self._unknown_to(sender, gone=False) and msg.ran_out and not self.left:
@@ -323,6 +331,8 @@ class Scamp(Views):
     def _on_lease_due(self) -> None:
         """What has been there for long makes room. The subject then asks for a copy, which finds another place."""
         now = self.env.now_us()
+        if 0 < len(self.view) < FEW:  # it came last, or only two are left that know each other
+            self._ask_for_copies(1, far=True)
         for peer in [peer for peer, arc in self.arcs.items() if arc.ends_us <= now]:
             if self.listener.uses(peer):
                 self.arcs[peer].ends_us = now + self.config.lease_us
@@ -337,12 +347,19 @@ class Scamp(Views):
                 self.arcs[peer].ends_us = now + self.config.lease_us
 
     def _replace_last(self, peer: NodeId) -> None:
-        """Rather somebody who knows us than nobody. Two that know only each other may be an island: a copy goes to
-        somebody from long ago."""
+        """Rather somebody who knows us than nobody."""
         others = [knower for knower in self.in_view if knower != peer]
         if others:
-            knower = self._one(others)
-            self._add(knower, self.in_view[knower].place)
-            self.env.send(knower, Kept(self.env.place))
-        else:
-            self._ask_for_copies(1, far=True)
+            self._know(self._one(others))
+
+    def _know_somebody(self) -> None:
+        """Whoever knows us will do: then nobody need hear of us anew."""
+        if not len(self.view) and not self.left:
+            if self.in_view:
+                self._know(self._one(list(self.in_view)))
+            else:
+                self._subscribe()
+
+    def _know(self, knower: NodeId) -> None:
+        self._add(knower, self.in_view[knower].place)
+        self.env.send(knower, Kept(self.env.place))

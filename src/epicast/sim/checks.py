@@ -71,10 +71,13 @@ def thin(world: World) -> list[str]:
 
 
 def stranded(world: World) -> list[int]:
-    """Processes from which nobody alive leads to most others: all that they, and those whom they know, ever heard of is
-    gone. Nothing can bring them back but their operator, and so it is with islands of them."""
+    """Processes from which nobody alive leads to the source, or, without one, to most others: all that they, and those
+    whom they know, ever heard of is gone. Nothing can bring them back but their operator, and so it is with islands."""
     up = set(world.up)
     knows = {node: [peer for peer in _known(world.nodes[node].membership) if peer in up] for node in world.up}
+    source = next((node for node in sorted(world.protected) if node in up), None)
+    if source is not None:
+        return [node for node in world.up if source not in _reached(knows, node)]
     return [node for node in world.up if 2 * len(_reached(knows, node)) <= len(knows)]
 
 

@@ -6,6 +6,7 @@ Processes are called A, B, C, ... in the order of their numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from epicast.core.message import Message
@@ -62,6 +63,14 @@ DETAILS: dict[str, Callable[[Any], str]] = {
         ("accepted" if m.accepted else "refused") + (f", knows {letters(m.sample)}" if m.sample else "")
     ),
     "Disconnect": lambda m: "leaving" if m.leaving else "",
+    "ForwardedSubscription": lambda m: (
+        f"of {letter(m.subject)}" + ("" if m.kind < 0 else f", {('near', 'far')[m.kind]}")
+    ),
+    "Unsubscription": lambda m: f"take {letter(m.instead[0][0])} instead" if m.instead else "",
+    "Msg": lambda m: f"{letter(m.source)}/{m.seq}, rounds {m.local_round} near, {m.remote_round} far",
+    "IHave": lambda m: f"{letter(m.source)}/{m.seq}",
+    "IWant": lambda m: f"{letter(m.source)}/{m.seq}",
+    "Fetching": lambda m: f"{letter(m.source)}/{m.seq}",
 }
 
 
@@ -158,14 +167,7 @@ SMALL = {"active_size": 2, "join_walk_length": 2, "passive_walk_at": 1, "refresh
 
 
 def hyparview() -> tuple[str, World]:
-    stack = {"membership": {"protocol": "hyparview", **SMALL}, "dissemination": {"protocol": "flood"}}
-    world = World(Scenario.load({"stack": stack, "nodes": 6, "latency": "constant 10ms"}), SEED, "pure")
-    sent: list[Sent] = []
-    transmit = world.engine.transmit
-
-    def spy(src: int, to: Sequence[int], msg: Message) -> None:
-        sent.extend(Sent(world.now_us, src, dst, msg) for dst in to)
-        transmit(src, to, msg)
+    story, world = _in_world({"protocol": "hyparview", **SMALL}, {"protocol": "flood"}, 6, "constant 10ms")
 
     def join() -> None:
         world.join([0])
@@ -175,10 +177,78 @@ def hyparview() -> tuple[str, World]:
         world.crash(2)
         world.run_until(world.now_us + 3 * SECOND)
 
-    world.engine.transmit = spy  # type: ignore[method-assign]
     world.join([])
-    story = Story(sent, lambda: world.now_us)
     for joiner in "BCDEF":
         story.step(f"{joiner} joins through A", join)
     story.step("C crashes", crash)
+    return story.text(), world
+
+
+def _in_world(
+    membership: dict[str, Any], dissemination: dict[str, Any], nodes: int, latency: str
+) -> tuple[Story, World]:
+    stack = {"membership": membership, "dissemination": dissemination}
+    world = World(Scenario.load({"stack": stack, "nodes": nodes, "latency": latency}), SEED, "pure")
+    sent: list[Sent] = []
+    transmit = world.engine.transmit
+
+    def spy(src: int, to: Sequence[int], msg: Message) -> None:
+        sent.extend(Sent(world.now_us, src, dst, msg) for dst in to)
+        transmit(src, to, msg)
+
+    world.engine.transmit = spy  # type: ignore[method-assign]
+    return Story(sent, lambda: world.now_us), world
+
+
+# Scamp and CLON
+
+STILL = {"heartbeat_us": 0, "lease_us": 0}
+
+
+def _joins(story: Story, world: World, contacts: str) -> None:
+    """Each through the one named."""
+
+    def join(contact: str) -> None:
+        world.join([ord(contact) - ord("A")])
+        world.run_until(world.now_us + SECOND)
+
+    world.join([])
+    for number, contact in enumerate(contacts, 1):
+        story.step(f"{letter(number)} joins through {contact}", partial(join, contact))
+
+
+def scamp() -> tuple[str, World]:
+    story, world = _in_world({"protocol": "scamp", **STILL}, {"protocol": "flood"}, 5, "constant 10ms")
+    _joins(story, world, "AAB")
+
+    def leave() -> None:
+        world.leave(1)
+        world.run_until(world.now_us + SECOND)
+
+    story.step("B leaves", leave)
+    return story.text(), world
+
+
+def clon() -> tuple[str, World]:
+    """A, C and E are in area 0, B, D and F in area 1."""
+    settings = {"wanted": [2, 1], "target_degree": 3, "balance_interval_us": 0, **STILL}
+    story, world = _in_world({"protocol": "clon", **settings}, {"protocol": "flood"}, 6, "areas 2 1ms 20ms")
+    _joins(story, world, "AABAB")
+    story.lines = story.lines[story.lines.index("F joins through B") :]
+    return story.text(), world
+
+
+def emergent() -> tuple[str, World]:
+    """In the overlay of that story."""
+    settings = {"wanted": [2, 1], "target_degree": 3, "balance_interval_us": 0, **STILL}
+    dissemination = {"protocol": "emergent", "pull": "none"}
+    story, world = _in_world({"protocol": "clon", **settings}, dissemination, 6, "areas 2 1ms 20ms")
+    _joins(story, world, "AABAB")
+    story.lines.clear()
+
+    def publish() -> None:
+        world.publish(0, "t", b"payload")
+        world.run_until(world.now_us + 2 * SECOND)
+
+    story.step("A publishes", publish)
     return story.text(), world

@@ -53,12 +53,16 @@ def copies_sent(env: RecordingEnv) -> list[Send]:
 # Joining
 
 
-def test_a_joiner_knows_its_contact_and_asks_it() -> None:
+def test_a_joiner_asks_its_contact_and_knows_it_once_it_answers() -> None:
     process, env, ear = scamp()
     process.start([7])
     assert sends(env) == [Send(7, Subscription())]
+    assert process.peers() == [], "it may be gone"
+    process.on_welcome(7, Welcome())
     assert process.peers() == [7]
     assert ear.notes == [("up", 7)]
+    process.on_welcome(8, Welcome())
+    assert process.peers() == [7], "whom nobody asked"
 
 
 def test_the_second_process_ever_is_taken_in_by_the_first() -> None:
@@ -75,7 +79,7 @@ def test_a_subscription_makes_as_many_copies_as_the_view_has_members_and_c_more(
     process.on_subscription(JOINER, Subscription())
     sent = copies_sent(env)
     assert len(sent) == 5 + c
-    assert {each.msg for each in sent} == {ForwardedSubscription(JOINER, 256)}
+    assert {each.msg for each in sent} == {ForwardedSubscription(JOINER, 48)}, "eight hops for each member and one more"
     assert all(Counter(each.to for each in sent)[peer] >= 1 for peer in range(1, 6)), "one to each member"
 
 
@@ -178,10 +182,8 @@ def test_a_contact_that_does_not_answer_is_given_up_for_another() -> None:
     process.start([7, 8])
     [first] = sends(env)
     env.advance(4 * S)
-    other = 15 - first.to
-    assert sends(env) == [Send(other, Subscription())]
-    assert process.peers() == [other]
-    assert ear.notes == [("up", first.to), ("down", first.to, "gone"), ("up", other)]
+    assert sends(env) == [Send(15 - first.to, Subscription())]
+    assert ear.notes == []
 
 
 def test_a_contact_that_answers_stays() -> None:
@@ -224,7 +226,7 @@ def test_a_dead_neighbour_is_forgotten_and_the_last_one_makes_it_join_again() ->
     process, env, ear = scamp(view=(1,))
     process.meet(7)
     process.on_link_down(1)
-    assert ear.notes == [("down", 1, "gone"), ("up", 7)]
+    assert ear.notes == [("down", 1, "gone")]
     assert Send(7, Subscription()) in sends(env)
 
 
@@ -349,6 +351,18 @@ def test_who_is_told_takes_the_other_in() -> None:
     assert sends(env) == [Send(9, Kept())]
     process.on_unsubscription(5, Unsubscription(((8, ""),)))
     assert process.peers() == [2, 9], "only in the place of somebody that was there"
+
+
+def test_whoever_knew_only_the_leaver_turns_to_one_who_knows_it_or_subscribes_again() -> None:
+    process, env, _ = scamp(view=(1,))
+    process.on_kept(7, Kept())
+    env.take()
+    process.on_unsubscription(1, Unsubscription())
+    assert sends(env) == [Send(7, Kept())]
+    assert process.peers() == [7]
+    process.meet(8)
+    process.on_link_down(7)
+    assert Send(8, Subscription()) in sends(env)
 
 
 def test_three_processes_know_each_other_after_all_have_joined() -> None:
