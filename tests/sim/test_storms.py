@@ -1,4 +1,4 @@
-"""HyParView and BRISA in storms: hundreds of seeds of churn, crashes, partitions, loss, clogs, pauses and resets.
+"""BRISA over HyParView and CLON in storms: hundreds of seeds of churn, crashes, partitions, loss, clogs, pauses and resets.
 
 After the faults have healed each run must come to rest with one parent for every process, no cycle, no orphan, and no
 message lost for processes that stayed. A failure names the command that plays it again.
@@ -28,6 +28,11 @@ def test_brisa_comes_to_rest_whole_after_a_storm(first: int) -> None:
 @pytest.mark.parametrize("first", range(1000, 1024, BATCH))
 def test_delay_aware_trees_come_to_rest_whole_after_a_storm(first: int) -> None:
     assert not failures("brisa-delay", range(first, first + BATCH))
+
+
+@pytest.mark.parametrize("first", range(0, 60, BATCH))
+def test_trees_over_clon_come_to_rest_whole_after_a_storm(first: int) -> None:
+    assert not failures("clon-brisa", range(first, first + BATCH))
 
 
 def test_a_storm_is_a_function_of_its_seed() -> None:
