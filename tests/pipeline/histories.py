@@ -42,6 +42,7 @@ class History:
         self.rows: list[dict[str, Any]] = []
         self.joined_us: dict[int, int] = {}
         self.name: dict[int, str] = {}  # where it is not the number
+        self.area: dict[int, str] = {}  # where it has one
         self.ended: dict[int, tuple[int, str]] = {}
         self.snapshots: list[Snapshot] = []
         self._next_seq: dict[int, int] = {}
@@ -177,7 +178,7 @@ class History:
         return Nodes(
             node=np.array(nodes, np.int64),
             name=[self.name.get(node, str(node)) for node in nodes],
-            area=[""] * len(nodes),
+            area=[self.area.get(node, "") for node in nodes],
             joined_us=np.array([self.joined_us[node] for node in nodes], np.int64),
             ended_us=np.array([time_us for time_us, _ in ends], np.int64),
             how=[how for _, how in ends],

@@ -22,13 +22,13 @@ def simulated(folder: Path, level: Level = Level.FULL, **scenario: Any) -> RunFo
     return RunFolder.open(folder).require_complete()
 
 
-def measured(run: RunFolder) -> Measures:
+def measured(run: RunFolder, *extra: str) -> Measures:
     with DuckKernel(run) as kernel:
-        return measured_by(kernel, run)
+        return measured_by(kernel, run, *extra)
 
 
-def measured_by(kernel: Kernel, run: RunFolder) -> Measures:
-    facts = RunFacts.of(run.info)
+def measured_by(kernel: Kernel, run: RunFolder, *extra: str) -> Measures:
+    facts = RunFacts.of(run.info, extra)
     tables.define(kernel, facts)
     return measure(kernel, facts)
 

@@ -22,15 +22,25 @@ from epicast.pipeline.results import Distribution, Results
 from epicast.pipeline.sweep.experiment import Experiment
 from epicast.pipeline.sweep.play import play
 
-TINY = {"nodes": 40, "warmup": "10s", "drain": "5s", "joins": {"interval": "10ms"}}
+TINY = {"nodes": 40, "warmup": "10s", "drain": "5s"}
 CHURN = "const churn 20% each 1s"
+NEAR_AND_FAR = ("clon-overlay", "clon-traffic", "clon-ttl", "clon-healing")
 
 
 def miniature(name: str) -> Experiment:
     """The same points, but small ones and few messages."""
     table: dict[str, Any] = tomllib.loads(catalog.load(name).to_toml())
-    table |= {"seeds": 1, "scenario": {**table["scenario"], **TINY}}
+    joins = {**table["scenario"].get("joins", {}), "interval": "10ms"}
+    table |= {"seeds": 1, "scenario": {**table["scenario"], **TINY, "joins": joins}}
     table["scenario"]["workload"] = {**table["scenario"]["workload"], "messages": 30}
+    if name in NEAR_AND_FAR:
+        table["scenario"]["latency"] = table["scenario"]["latency"].replace("areas 8", "areas 4")
+        table["scenario"]["workload"] |= {"messages": 8, "sources": 8}
+        table["scenario"]["snapshot_interval"] = "2s"
+        for case in table["axes"].get("overlay", {"cases": {}})["cases"].values():
+            case.pop("warmup", None)
+    if name == "clon-healing":
+        table["scenario"]["churn"] = "from 0s to 8s const churn 10% each 2s"
     if name == "br-8":
         for number, case in enumerate(table["axes"]["nodes"]["cases"].values()):
             case |= {"nodes": 24 + 16 * number, "warmup": "10s"}
@@ -56,7 +66,7 @@ def answers(experiment: Experiment, layout: Layout) -> Iterator[tuple[int, dict[
         run = experiment.run(number)
         outcome = play(run, layout, ["test"])
         assert outcome.reason == ""
-        found = analyse_small(run.name, Plan(layout, keep_tables=False)).to_pylist()[0]
+        found = analyse_small(run.name, Plan(layout, keep_tables=False, extra=experiment.extra)).to_pylist()[0]
         assert found["error"] is None
         yield run.point.number, found
 

@@ -9,12 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from epicast.core.records import Level
+from epicast.pipeline.kernel import EXTRAS
 from epicast.pipeline.spark_sql import SparkKernel
 from tests.pipeline.measured import measured, measured_by, simulated
 
 RUNS: dict[str, dict[str, Any]] = {
     "two-trees-under-churn": {
         "nodes": 40,
+        "latency": 'areas 4 1ms "areas 2 10ms 40ms"',
         "churn": "const churn 10% each 1s",
         "snapshot_interval": "900ms",
         "network": {"loss": 0.01},
@@ -31,12 +33,14 @@ RUNS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("scenario", RUNS.values(), ids=RUNS.keys())
 def test_both_kernels_measure_the_same(spark: SparkSession, scenario: dict[str, Any], tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", **scenario)
-    ours = measured(run)
+    ours = measured(run, *EXTRAS)
     with SparkKernel(spark, run, tmp_path / "scratch") as kernel:
-        theirs = measured_by(kernel, run)
+        theirs = measured_by(kernel, run, *EXTRAS)
     assert theirs.metrics == pytest.approx(ours.metrics, rel=1e-9)
     assert theirs.histograms == ours.histograms
     assert theirs.series == ours.series
     assert len(ours.metrics) > (150 if run.info.trace_level == Level.FULL else 50)
     assert ours.histograms
     assert ours.series
+    assert "drop_uniform_50_weak_share" in ours.metrics
+    assert ("far_copies_mean" in ours.metrics) == ("latency" in scenario)

@@ -48,6 +48,7 @@ def test_a_star() -> None:
     found = of(5, [(0, peer) for peer in range(1, 5)])
     assert (found["degree_max"], found["degree_min"], found["degree_common"]) == (4, 1, 1)
     assert found["above_common_share"] == 1 / 5
+    assert found["about_mean_share"] == 4 / 5  # the mean is 1.6
     assert found["path_mean"] == pytest.approx((4 * 1 + 4 * (1 + 3 * 2)) / 20)
 
 

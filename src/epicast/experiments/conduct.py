@@ -59,7 +59,7 @@ def conduct(
 ) -> Conducted:
     swept = sweep(spark, experiment, layout, list(command), stage("playing"))
     played = runs(spark, layout).where("status <> 'failed'")
-    answers = analyse_runs(spark, played, Plan(layout), stage("analysing"))
+    answers = analyse_runs(spark, played, Plan(layout, extra=experiment.extra), stage("analysing"))
     results = gather(answers, played, [point.labels for point in experiment.points()])
     evaluation = evaluate(Material(results, lambda point: sample_tree(played, layout, point)))
     done = Conducted(name, experiment, swept, results, evaluation, layout.report)

@@ -32,6 +32,8 @@ COLUMNS = {
     "tree depth, largest": ("tree_depth_max", 1.0),
     "leaves, share": ("tree_leaf_share", 1.0),
     "links of a process, mean": ("overlay_degree_mean", 1.0),
+    "of them to other areas": ("far_degree_mean", 1.0),
+    "payloads from other areas for each message": ("far_copies_per_message", 1.0),
     "largest part of the overlay": ("overlay_largest_weak_share", 1.0),
 }
 

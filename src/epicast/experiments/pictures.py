@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from epicast.experiments.evaluation import Edges
-from epicast.pipeline.figures.comparison import Bar, Line, bars
+from epicast.pipeline.figures.comparison import Bar, Line, bars, lines
 from epicast.pipeline.figures.distributions import Shades, cdf, percentile_bars
 from epicast.pipeline.figures.inline_svg import svg
 from epicast.pipeline.figures.places import Published
@@ -79,9 +79,71 @@ def loads(
 
 def _shades(results: Results, load: str, x: str, labels: Labels) -> Shades | None:
     window = results.stat("window_s", **labels)
-    found = [results.stat(f"{load}_p{percent}", **labels) for percent in (5, 25, 50, 75, 90)]
-    ends = [stat.mean / window.mean / 1000 for stat in found if stat is not None and window is not None and window.mean]
+    if window is None or not window.mean:
+        return None
+    return _percentiles(results, load, x, labels, 1 / window.mean / 1000)
+
+
+def percentiles(
+    results: Results,
+    name: str,
+    groups: Mapping[str, Mapping[str, Labels]],
+    y_label: str,
+    *,
+    x_label: str = "",
+    scale: float = 1.0,
+    published: Published | None = None,
+) -> Figure:
+    """Percentiles over the processes of what each has; means over the seeds."""
+    rows = {
+        group: [bar for x, labels in points.items() if (bar := _percentiles(results, name, x, labels, scale))]
+        for group, points in groups.items()
+    }
+    shown = {group: row for group, row in rows.items() if row}
+    return percentile_bars(shown, y_label, x_label=x_label, published=published)
+
+
+def _percentiles(results: Results, name: str, x: str, labels: Labels, scale: float) -> Shades | None:
+    found = [results.stat(f"{name}_p{percent}", **labels) for percent in (5, 25, 50, 75, 90)]
+    ends = [scale * stat.mean for stat in found if stat is not None]
     return Shades(x, *ends) if len(ends) == len(found) else None
+
+
+def against(
+    results: Results,
+    curves: Mapping[str, Mapping[float, tuple[str, Labels]]],
+    x_label: str,
+    y_label: str,
+    *,
+    scale: float = 1.0,
+    published: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+) -> Figure:
+    """Curves through means with 95 % intervals over seeds: for each x a metric and the point that it is of."""
+    found = [_curve(results, label, places, scale) for label, places in curves.items()]
+    return lines([curve for curve in found if curve.x], x_label, y_label, published=published)
+
+
+def _curve(results: Results, label: str, places: Mapping[float, tuple[str, Labels]], scale: float) -> Line:
+    known = [
+        (x, bar)
+        for x, (metric, labels) in places.items()
+        if (bar := _bar(results, metric, "", labels, scale)) is not None
+    ]
+    xs = [x for x, _ in known]
+    return Line(
+        label, xs, [bar.mean for _, bar in known], [bar.low for _, bar in known], [bar.high for _, bar in known]
+    )
+
+
+def shares(results: Results, name: str, points: Mapping[str, Labels], x_label: str, y_label: str) -> Figure:
+    """How large a share has each value of a distribution; over all seeds together."""
+    found = {label: results.distribution(name, **labels) for label, labels in points.items()}
+    curves = [
+        Line(label, each.values.tolist(), (each.counts / each.counts.sum()).tolist())
+        for label, each in found.items()
+        if each is not None
+    ]
+    return lines(curves, x_label, y_label)
 
 
 def over_time(

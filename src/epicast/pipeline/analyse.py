@@ -35,9 +35,10 @@ class Plan:
     keep_tables: bool = True
     large_rows: int = LARGE_ROWS
     broken: Mapping[str, str] = field(default_factory=dict)  # large runs that could not be analysed, and why
+    extra: tuple[str, ...] = ()  # what is measured on top, see `kernel.EXTRAS`
 
     def file(self, run: str) -> Path:
-        return self.layout.analysed(code_version(ANALYSIS), run)
+        return self.layout.analysed("+".join((code_version(ANALYSIS), *sorted(self.extra))), run)
 
 
 def analyse_runs(spark: SparkSession, runs: DataFrame, plan: Plan, on_progress: Progress | None = None) -> DataFrame:
@@ -88,7 +89,7 @@ def analyse_small(name: str, plan: Plan) -> pa.Table:
     try:
         run = RunFolder.open(plan.layout.run(name)).require_complete()
         with DuckKernel(run, memory_mb=TASK_MEMORY_MB, spill=plan.layout.scratch / f"{name}-{os.getpid()}") as kernel:
-            found = analysis.analyse(kernel, run, name, _tables(plan, name))
+            found = analysis.analyse(kernel, run, name, _tables(plan, name), plan.extra)
         analysis.save(found, plan.file(name))
     except EpicastError as error:
         return analysis.failed(name, str(error))
@@ -104,7 +105,7 @@ def _analyse_large(spark: SparkSession, name: str, plan: Plan) -> str:
     try:
         run = RunFolder.open(plan.layout.run(name)).require_complete()
         with SparkKernel(spark, run, plan.layout.scratch) as kernel:
-            analysis.save(analysis.analyse(kernel, run, name, _tables(plan, name)), plan.file(name))
+            analysis.save(analysis.analyse(kernel, run, name, _tables(plan, name), plan.extra), plan.file(name))
     except EpicastError as error:
         return str(error)
     return ""

@@ -5,7 +5,7 @@ The answer is one row, small whatever the size of the run, so that answers of ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,15 @@ SCHEMA = pa.schema(
 )
 
 
-def analyse(kernel: Kernel, run: RunFolder, name: str, folder_of: Callable[[str], Path] | None = None) -> pa.Table:
+def analyse(
+    kernel: Kernel,
+    run: RunFolder,
+    name: str,
+    folder_of: Callable[[str], Path] | None = None,
+    extra: Sequence[str] = (),
+) -> pa.Table:
     """One row of `SCHEMA`. The tables are kept if there are folders for them."""
-    facts = RunFacts.of(run.info)
+    facts = RunFacts.of(run.info, extra)
     tables.define(kernel, facts)
     if folder_of is not None:
         tables.write(kernel, facts, folder_of)

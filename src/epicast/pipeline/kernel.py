@@ -23,6 +23,10 @@ from epicast.trace.info import RunInfo
 if TYPE_CHECKING:
     import pyarrow as pa
 
+DROPS = "drops"
+EXTRAS = (DROPS,)
+"""What is measured only where an experiment asks for it."""
+
 
 class Kernel(Protocol):
     """Holds `events`, `nodes` and `snapshots` of one run under these names, with the columns of `trace/schema.py`."""
@@ -65,11 +69,14 @@ class RunFacts:
     promises: frozenset[str]  # of its stack, by the names of the guarantees
     level: Level
     in_flight: int | None  # messages under way at its end, where that is known
+    seed: int = 0  # for what is drawn by lot when the run is looked at
+    extra: tuple[str, ...] = ()  # what is measured on top, by the names of EXTRAS: too costly for every run
 
     @classmethod
-    def of(cls, info: RunInfo) -> RunFacts:
+    def of(cls, info: RunInfo, extra: Sequence[str] = ()) -> RunFacts:
         in_flight: Any = info.counters.get("in_flight")
-        return cls(frozenset(info.promises), info.trace_level, in_flight if isinstance(in_flight, int) else None)
+        under_way = in_flight if isinstance(in_flight, int) else None
+        return cls(frozenset(info.promises), info.trace_level, under_way, info.seed, tuple(extra))
 
     @property
     def full(self) -> bool:

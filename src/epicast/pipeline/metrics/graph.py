@@ -80,6 +80,7 @@ def _degrees(out: Ids, into: Ids) -> dict[str, float]:
         "degree_max": int(out.max()),
         "degree_common": common,
         "above_common_share": float(np.mean(out > common)),
+        "about_mean_share": float(np.mean(np.abs(out - round(float(out.mean()))) <= 1)),
         "in_degree_min": int(into.min()),
         "in_degree_max": int(into.max()),
         "unknown_processes": int(np.count_nonzero(into == 0)),

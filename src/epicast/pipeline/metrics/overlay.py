@@ -26,6 +26,7 @@ _MEANINGS = {
     "degree_max": "largest number of links of a process",
     "degree_common": "most common number of links of a process",
     "above_common_share": "share of the processes that have more links than is common",
+    "about_mean_share": "share of the processes that have as many links as the mean, rounded, or one more or less",
     "in_degree_min": "smallest number of links to a process",
     "in_degree_max": "largest number of links to a process",
     "unknown_processes": "processes to which there is no link",
