@@ -1,4 +1,4 @@
-"""BRISA over HyParView and CLON in storms: hundreds of seeds of churn, crashes, partitions, loss, clogs, pauses and resets.
+"""BRISA over HyParView and CLON in storms: hundreds of seeds of churn, crashes, partitions, loss, clogs and resets.
 
 After the faults have healed each run must come to rest with one parent for every process, no cycle, no orphan, and no
 message lost for processes that stayed. A failure names the command that plays it again.

@@ -30,7 +30,7 @@ class Env(Protocol):
 
     @property
     def place(self) -> str:
-        """Where this process is, from the largest region to the smallest, as in `eu/paris/rack-3`; empty if nobody said."""
+        """Where this process is, from the largest region to the smallest, as in `eu/paris`; empty if nobody said."""
 
     def now_us(self) -> int:
         """The only clock: integer microseconds, never goes back."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from epicast.experiments import wording
+from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, judged, labels_of, stat
 from epicast.experiments.evaluation import Evaluation, Material
-from epicast.pipeline.report.data import TableBlock
+from epicast.pipeline.report.data import FigureBlock, TableBlock
 from epicast.pipeline.results import Results
 
 AREA = 200  # processes that hear a call
@@ -38,7 +38,9 @@ def evaluate(material: Material) -> Evaluation:
         "each join had an overlay of its own.",
         "The document's number of messages is 200, one for each process that hears the call, and one a contact.",
     )
-    return Evaluation(checks=judged(_claims(), results), figures=(), tables=(_table(results),), notes=notes)
+    return Evaluation(
+        checks=judged(_claims(), results), figures=(_figure(results),), tables=(_table(results),), notes=notes
+    )
 
 
 def _claims() -> list[Claim]:
@@ -121,6 +123,20 @@ def _judge_asked(results: Results) -> Finding:
     heard, taken = (stat(results, name, oracle=OURS) for name in ("contacts_heard", "contacts_taken"))
     text = f"{wording.mean(heard)} contacts, {wording.mean(taken)} taken"
     return Finding(text, 1 <= heard.mean <= 20 and taken.mean >= 1)
+
+
+def _figure(results: Results) -> FigureBlock:
+    group = "contacts taken"
+    figure = pictures.means(
+        results,
+        "contacts_taken",
+        {group: {oracle: {"oracle": oracle} for oracle in labels_of(results, "oracle")}},
+        "contacts taken",
+        x_label="who answers",
+        published={group: {oracle: float(taken) for oracle, (_, taken, _, _) in PUBLISHED.items()}},
+    )
+    caption = "Table 5.1: contacts that a newcomer takes, by who answers its call. Means with 95 % intervals."
+    return pictures.block("contacts-taken", "Contacts that a newcomer takes", caption, figure)
 
 
 def _table(results: Results) -> TableBlock:
