@@ -19,8 +19,8 @@ NOT_PUBLISHED = "not measured: no churn and no loss"
 WALKS = (
     "A copy of a subscription goes from process to process until somebody keeps it, over ten links and more. Over "
     "datagrams it is gone with the first message that is lost on its way and with the first dead neighbour that it is "
-    "handed to, so renewed links are fewer than those that ran out. In single runs of Scamp, loss alone left 6.7 of 8.8 "
-    "links after eight minutes, and churn alone 4.2."
+    "handed to, so renewed links are fewer than those that ran out. In single runs of Scamp, loss alone left 6.7 of "
+    "8.8 links after eight minutes, and churn alone 4.2."
 )
 
 

@@ -80,7 +80,7 @@ def test_a_bad_stack_file_is_refused(shell: Shell, tmp_path: Path) -> None:
     file.write_text("=")
     assert "not TOML" in shell.refusal("sim", "--stack", file)
     file.write_text('[membership]\nprotocol = ["static"]')
-    assert "expected one of static, scamp, cyclon, hyparview" in shell.refusal("sim", "--stack", file)
+    assert "expected one of static, scamp, cyclon, clon, hyparview" in shell.refusal("sim", "--stack", file)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(shell: Shell, tmp_path: Path) -> None:
