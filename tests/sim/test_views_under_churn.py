@@ -23,7 +23,7 @@ AREAS = "areas 3 1ms 40ms"
 SETTINGS: dict[str, dict[str, Any]] = {
     "flood": {"shuffle_interval_us": 2 * SECOND},
     "scamp-flood": SCAMP,
-    "clon-balance-flood": {**SCAMP, "balance_interval_us": SECOND},
+    "clon-balance-flood": {**SCAMP, "balance_interval_us": 4 * SECOND},
     "cyclon-flood": {"view_size": 8, "exchange_size": 4, "exchange_interval_us": SECOND, "reply_timeout_us": SECOND},
 }
 

@@ -77,7 +77,12 @@ def stranded(world: World) -> list[int]:
     knows = {node: [peer for peer in _known(world.nodes[node].membership) if peer in up] for node in world.up}
     source = next((node for node in sorted(world.protected) if node in up), None)
     if source is not None:
-        return [node for node in world.up if source not in _reached(knows, node)]
+        known_by: dict[int, list[Any]] = {node: [] for node in world.up}
+        for node, peers in knows.items():
+            for peer in peers:
+                known_by[peer].append(node)
+        leading = _reached(known_by, source)
+        return [node for node in world.up if node not in leading]
     return [node for node in world.up if 2 * len(_reached(knows, node)) <= len(knows)]
 
 
