@@ -20,7 +20,7 @@ def failures(stack: str, seeds: range) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("first", range(0, 240, BATCH))
+@pytest.mark.parametrize("first", range(0, 192, BATCH))
 def test_brisa_comes_to_rest_whole_after_a_storm(first: int) -> None:
     assert not failures("brisa", range(first, first + BATCH))
 
