@@ -213,6 +213,14 @@ def test_clon_ttl_holds_for_what_was_published() -> None:
     assert set(verdicts("clon-ttl", pushed()).values()) == {"holds"}
 
 
+def test_clon_ttl_does_not_stumble_over_roundings() -> None:
+    """The mean of a third, times three, may be more than one."""
+    asked = (16_577, 16_578, 16_580)
+    made = pushed().give("messages", 25).give("far_advertisements", 0, ttl=0).give("far_signals", *asked, ttl=0)
+    made.give("far_copies_per_message", *(each / 25 * (1 + 1e-14) for each in asked), ttl=0)
+    assert verdicts("clon-ttl", made)["clon-ttl.asked"] == "holds"
+
+
 @pytest.mark.parametrize(
     ("check", "metric", "value", "ttl"),
     [

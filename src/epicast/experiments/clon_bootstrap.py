@@ -33,7 +33,7 @@ def taken_of(contacts: int) -> float:
 def evaluate(material: Material) -> Evaluation:
     results = material.results
     notes = (
-        "Every run builds an overlay of 1,000 processes in 5 areas, joins one by one, and then lets 20 newcomers in "
+        "Every run builds an overlay of 1,000 processes in 5 areas, joins one by one, and then lets 50 newcomers in "
         "that know nobody. They follow each other, so the later ones meet a slightly denser overlay; in the document "
         "each join had an overlay of its own.",
         "The document's number of messages is 200, one for each process that hears the call, and one a contact.",
@@ -151,5 +151,5 @@ def _table(results: Results) -> TableBlock:
         rows.append((oracle, *cells))
     names = ("contacts", "taken", "near", "far")
     columns = ("who answers", *(f"{name}, {which}" for name in names for which in ("published", "measured")))
-    caption = "Per newcomer; means over runs of 20 newcomers each, with 95 % intervals."
+    caption = "Per newcomer; means over runs of 50 newcomers each, with 95 % intervals."
     return TableBlock("contacts", "Contacts of a newcomer", caption, columns, tuple(rows))

@@ -121,8 +121,8 @@ def _delivered(spread: str, network: str, least: float) -> Claim:
         found = {name: of(results, "delivery_ratio", overlay, spread, network) for overlay, name in OVERLAYS.items()}
         texts = {name: f"{each.mean:.5f} (worst run {each.min:.5f})" for name, each in found.items()}
         reason = (
-            "Shares of what is owed to processes that are up from the publication to the end, also to those that joined "
-            "a moment before it."
+            "Shares of what is owed to processes that are up from the publication to the end, also to those that "
+            "joined a moment before it."
         )
         why_not = "" if network == "connections" else WALKS
         return Finding(wording.each(texts), all(each.mean >= least for each in found.values()), reason, why_not)

@@ -93,7 +93,8 @@ def _judge_asked(results: Results) -> Finding:
     asked = signals - advertised
     came = stat(results, "far_copies_per_message", ttl=0).mean * stat(results, "messages", ttl=0).mean
     text = f"{came:,.0f} payloads and {asked:,.0f} requests between areas in a run"
-    return Finding(text, came <= asked and came >= 0.999 * asked, "Every request is answered, but for the last ones.")
+    answered = 0.999 <= quotient(came, asked) <= 1 + 1e-9  # means of seeds are known up to roundings
+    return Finding(text, answered, "Every request is answered, but for the last ones.")
 
 
 CLAIMS = (
