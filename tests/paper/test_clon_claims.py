@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from epicast.membership.clon import Clon
-from epicast.membership.clon_messages import ContactWanted
 from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from tests.support.overlays import SECOND, is_connected
@@ -158,7 +157,6 @@ def test_as_printed_balancing_drains_the_links_between_areas() -> None:
 
 
 def test_newcomers_find_contacts_in_their_area_without_a_seed() -> None:
-    world = built(settings=())
     world = fresh(discovery="first")
     world.run_until((NODES + 20) * SECOND)
     for _ in range(20):
@@ -189,4 +187,3 @@ def test_a_call_is_answered_by_a_few_whatever_the_size_of_the_area(size: int) ->
         if heard[rarity]:
             break
     assert 0 < sum(heard.values()) <= 16
-    assert ContactWanted(10).rarity == 10

@@ -63,7 +63,7 @@ def node(
         "trace": live.text(trace),
         "trace_level": trace_level,
         "area": area,
-        "far_delay_us": far_delay,
+        "limits": None if far_delay is None else {"far_delay_us": far_delay},
         "log": log,
     }
     settings = Settings.read(config, flags)

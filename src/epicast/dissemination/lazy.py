@@ -5,6 +5,7 @@ How an event spreads is up to those that build on this.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from epicast.core.env import Env
@@ -20,7 +21,7 @@ Askers = list[tuple[NodeId, int]]
 """With their distances."""
 
 
-class LazyPush:
+class LazyPush(ABC):
     __slots__ = (
         "_latest",
         "_latest_source",
@@ -123,13 +124,13 @@ class LazyPush:
     def on_dont_have(self, sender: NodeId, msg: DontHave) -> None:
         self.requests.refused((msg.source, msg.seq), sender)
 
+    @abstractmethod
     def answer(self, peer: NodeId, event: Event, distance: int) -> None:
         """Send it over a link of this length to somebody who asked."""
-        raise NotImplementedError
 
     # It keeps no state about neighbours, but for whom it has asked.
 
-    def neighbour_up(self, peer: NodeId) -> None: ...
+    def neighbour_up(self, peer: NodeId) -> None: ...  # noqa: B027  nothing to do for anyone
 
     def neighbour_down(self, peer: NodeId, gone: bool) -> None:
         if gone:
@@ -138,7 +139,7 @@ class LazyPush:
     def positions(self) -> tuple[Position, ...]:
         return ()
 
-    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...  # noqa: B027
 
     def uses(self, peer: NodeId) -> bool:
         return False

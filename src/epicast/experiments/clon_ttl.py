@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, judged, stat
-from epicast.experiments.clon_words import quotient, scale_of, scaled
+from epicast.experiments.clon_words import quotient, scale_of, scaled, traffic_columns
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.report.data import FigureBlock, TableBlock
@@ -169,11 +169,8 @@ def _figures(results: Results) -> tuple[FigureBlock, ...]:
 
 
 def _table(results: Results) -> TableBlock:
-    scale = scale_of(results)
     columns = {
-        "payloads from other areas": ("far_copies_mean", scale),
-        "from the own area": ("near_copies_mean", scale),
-        "advertisements from other areas": ("far_advertisements_mean", scale),
+        **traffic_columns(results),
         "steps to the last delivery": ("last_receiver_ms_mean", 1.0),
         "steps, mean": ("latency_ms_mean", 1.0),
         "delivered (%)": ("delivery_ratio", 100.0),

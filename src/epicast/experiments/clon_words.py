@@ -11,6 +11,16 @@ DOCUMENT_MESSAGES = 1000
 """In the document every process publishes one message; its numbers are for each process and all of them."""
 
 
+def traffic_columns(results: Results) -> dict[str, tuple[str, float]]:
+    """Of a table: metrics and their scales."""
+    scale = scale_of(results)
+    return {
+        "payloads from other areas": ("far_copies_mean", scale),
+        "from the own area": ("near_copies_mean", scale),
+        "advertisements from other areas": ("far_advertisements_mean", scale),
+    }
+
+
 def scale_of(results: Results) -> float:
     """From what a process got in our runs to what it would get of as many messages as the document has."""
     for labels in results.points:

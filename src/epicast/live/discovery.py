@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import IPv4Address
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -40,7 +40,31 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True):
     address: Text
 
 
+class Datagram(Protocol):
+    @property
+    def magic(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def cluster(self) -> str: ...
+
+
+D = TypeVar("D", bound=Datagram)
+
 _decoder = msgspec.msgpack.Decoder(Announcement)
+
+
+def read_datagram(data: bytes, decoder: msgspec.msgpack.Decoder[D], magic: str, cluster: str, nonsense: str) -> D | str:
+    """What it says, or why it is none of ours."""
+    if len(data) > DATAGRAM_BYTES_MAX:
+        return "too large"
+    try:
+        said = decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
+        return nonsense
+    if said.magic != magic or said.version != VERSION:
+        return nonsense
+    return said if said.cluster == cluster else "another cluster"
 
 
 class LanDiscovery(asyncio.DatagramProtocol):
@@ -137,16 +161,9 @@ class LanDiscovery(asyncio.DatagramProtocol):
 
     def _read(self, data: bytes) -> Address | str:
         """Whose announcement it is, or why it is none of ours."""
-        if len(data) > DATAGRAM_BYTES_MAX:
-            return "too large"
-        try:
-            said = _decoder.decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
-            return "not an announcement"
-        if said.magic != MAGIC or said.version != VERSION:
-            return "not an announcement"
-        if said.cluster != self._cluster:
-            return "another cluster"
+        said = read_datagram(data, _decoder, MAGIC, self._cluster, "not an announcement")
+        if isinstance(said, str):
+            return said
         try:
             address = parse_address(said.address)
         except EpicastError:

@@ -17,16 +17,13 @@ import msgspec
 from epicast.core.errors import EpicastError, WireError
 from epicast.core.ids import NODE_ID_LENGTH_MAX
 from epicast.core.message import Message
-from epicast.live.discovery import GROUP, interface_of, open_socket
+from epicast.live.discovery import DATAGRAM_BYTES_MAX, GROUP, VERSION, Text, interface_of, open_socket, read_datagram
 from epicast.live.ids import address_of, parse_address
 from epicast.live.text_ids import TextIdDecoder
 from epicast.wire.codec import encode
 
-MAGIC, VERSION = "epicast-call", 1
-DATAGRAM_BYTES_MAX = 512
+MAGIC = "epicast-call"
 CALLS_PER_SECOND_MAX = 200
-
-Text = Annotated[str, msgspec.Meta(max_length=255)]
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -103,16 +100,9 @@ class LocalCalls(asyncio.DatagramProtocol):
 
     def _read(self, data: bytes, host: str) -> tuple[str, Message] | str | None:
         """Who calls, and what; or why it is none of ours. Our own calls come back to us too."""
-        if len(data) > DATAGRAM_BYTES_MAX:
-            return "too large"
-        try:
-            call = _decoder.decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
-            return "not a call"
-        if call.magic != MAGIC or call.version != VERSION:
-            return "not a call"
-        if call.cluster != self._cluster:
-            return "another cluster"
+        call = read_datagram(data, _decoder, MAGIC, self._cluster, "not a call")
+        if isinstance(call, str):
+            return call
         if call.node == self._me:
             return None
         address = address_of(call.node)

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
-from epicast.core.config import Config, Duration
+from epicast.core.config import Config
 from epicast.core.errors import ConfigError, EpicastError
 from epicast.live.config import Limits
 from epicast.live.discovery import GROUP, LanDiscovery
@@ -52,7 +50,6 @@ class Settings(Config):
     trace: str = ""  # a folder for what happens
     trace_level: Literal["full", "deliveries"] = "full"
     area: str = ""  # where the node is, as in eu/paris: for the trace, and for stacks that prefer near neighbours
-    far_delay_us: Duration = 0  # what goes to other areas is held back for so long, to try out long distances
     log: Literal["text", "json"] = "text"
 
     limits: Limits = Limits()
@@ -73,6 +70,8 @@ class Settings(Config):
         """None among the flags: not given."""
         table = _table(file) if file is not None else {}
         given = {key: value for key, value in flags.items() if value is not None}
+        if isinstance(table.get("limits"), dict):  # some by a flag, the others by the file
+            given["limits"] = {**table["limits"], **given.get("limits", {})}
         try:
             return cls.load({**table, **given})
         except ConfigError as error:
@@ -93,7 +92,7 @@ def make_node(settings: Settings) -> Node:
         sign=settings.sign,
         insecure=settings.insecure,
         discovery=_discovery(settings),
-        limits=_limits(settings),
+        limits=settings.limits,
         trace=settings.trace or None,
         trace_level=settings.trace_level,
         area=settings.area,
@@ -106,12 +105,6 @@ def _stack(settings: Settings) -> Stack:
     if settings.lan and _calls(stack):
         return stacks.from_table(stack.source, {"membership": {"discovery": "first"}})
     return stack
-
-
-def _limits(settings: Settings) -> Limits:
-    if not settings.far_delay_us:
-        return settings.limits
-    return msgspec.structs.replace(settings.limits, far_delay_us=settings.far_delay_us)
 
 
 def _calls(stack: Stack) -> bool:

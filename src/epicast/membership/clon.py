@@ -167,8 +167,8 @@ class Clon(Scamp):
             fitting = [
                 peer
                 for peer in others
-                if arcs[peer].distance != UNKNOWN
-                and self._kind(between(peer, arcs[peer].place, msg.subject, msg.place)) == msg.kind
+                if (distance := between(peer, arcs[peer].place, msg.subject, msg.place)) is not None
+                and self._kind(distance) == msg.kind
             ]
             others = fitting or others
         return self._one(others)

@@ -12,6 +12,7 @@ The first word stands for the kind, so that a setting, a flag and a scenario can
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
@@ -34,20 +35,18 @@ UserFunction = Callable[[NodeId, str, NodeId, str], int]
 _V6_BITS = {24: 64, 16: 48, 8: 32}  # where only IPv4's are given: a site, a provider's customer, a provider
 
 
-class Distances:
+class Distances(ABC):
     """One way to tell. `measures`: it needs the round trip, which somebody has to measure first."""
 
     measures = False
 
-    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str) -> int:
-        raise NotImplementedError
-
-    def by_rtt(self, rtt_us: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str, rtt_us: int | None = None) -> int | None:
+        """None: not without the round trip."""
 
 
 class ByLabel(Distances):
-    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str) -> int:
+    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str, rtt_us: int | None = None) -> int:
         return 0 if my_place == place else _levels_apart(my_place, place)
 
 
@@ -55,7 +54,7 @@ class ByPrefix(Distances):
     def __init__(self, bits: tuple[tuple[int, int], ...]) -> None:
         self.bits = bits  # for IPv4 and IPv6, the longest first
 
-    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str) -> int:
+    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str, rtt_us: int | None = None) -> int:
         return _prefixes_apart(host_of(me), host_of(peer), self.bits)
 
 
@@ -65,15 +64,15 @@ class ByRoundTrip(Distances):
     def __init__(self, bounds_us: tuple[int, ...]) -> None:
         self.bounds_us = bounds_us
 
-    def by_rtt(self, rtt_us: int) -> int:
-        return bisect_right(self.bounds_us, rtt_us)
+    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str, rtt_us: int | None = None) -> int | None:
+        return None if rtt_us is None else bisect_right(self.bounds_us, rtt_us)
 
 
 class ByFunction(Distances):
     def __init__(self, function: UserFunction) -> None:
         self.function = function
 
-    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str) -> int:
+    def between(self, me: NodeId, my_place: str, peer: NodeId, place: str, rtt_us: int | None = None) -> int:
         return max(0, min(DISTANCE_MAX, int(self.function(me, my_place, peer, place))))
 
 

@@ -57,10 +57,8 @@ class Views:
 
     def distance_of(self, peer: NodeId, place: str) -> int:
         """Of anybody; `UNKNOWN` before its round trip was measured."""
-        if self.round_trips is None:
-            return self.distances.between(self.env.me, self.env.place, peer, place)
-        rtt_us = self.round_trips.known.get(peer)
-        return UNKNOWN if rtt_us is None else self.distances.by_rtt(rtt_us)
+        found = self.distances.between(self.env.me, self.env.place, peer, place, self.rtt_us(peer))
+        return UNKNOWN if found is None else found
 
     def rtt_us(self, peer: NodeId) -> int | None:
         return None if self.round_trips is None else self.round_trips.known.get(peer)

@@ -53,7 +53,9 @@ def test_prefixes_of_the_newer_protocol_have_lengths_of_their_own() -> None:
 def test_round_trips_have_bounds_and_must_be_measured() -> None:
     by_rtt = parse_distances("rtt 5ms 50ms")
     assert by_rtt.measures
-    assert [by_rtt.by_rtt(us) for us in (0, 4_999, 5_000, 49_999, 50_000)] == [0, 0, 1, 1, 2]
+    assert by_rtt.between(1, "", 2, "") is None
+    measured = (0, 4_999, 5_000, 49_999, 50_000)
+    assert [by_rtt.between(1, "", 2, "", rtt_us) for rtt_us in measured] == [0, 0, 1, 1, 2]
 
 
 def difference(me: NodeId, place: str, other: NodeId, other_place: str) -> int:
