@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from matplotlib.figure import Figure
 
@@ -17,6 +18,7 @@ from epicast.pipeline.report.data import FigureBlock
 from epicast.pipeline.results import Results
 
 Labels = Mapping[str, object]
+T = TypeVar("T")
 SINCE_START = "time since the first message (s)"
 
 
@@ -51,11 +53,19 @@ def means(
     published: Published | None = None,
 ) -> Figure:
     """Bars with 95 % intervals over seeds: for each group the points at their x labels."""
+    rows = _rows(groups, lambda x, labels: _bar(results, metric, x, labels, scale))
+    return bars(rows, y_label, x_label=x_label, published=published)
+
+
+def _rows(
+    groups: Mapping[str, Mapping[str, Labels]], measured: Callable[[str, Labels], T | None]
+) -> dict[str, list[T]]:
+    """What was measured at the points of each group; groups and points of which nothing was are left out."""
     rows = {
-        group: [bar for x, labels in points.items() if (bar := _bar(results, metric, x, labels, scale))]
+        group: [found for x, labels in points.items() if (found := measured(x, labels)) is not None]
         for group, points in groups.items()
     }
-    return bars({group: row for group, row in rows.items() if row}, y_label, x_label=x_label, published=published)
+    return {group: row for group, row in rows.items() if row}
 
 
 def _bar(results: Results, metric: str, x: str, labels: Labels, scale: float) -> Bar | None:
@@ -70,11 +80,8 @@ def loads(
     results: Results, load: str, groups: Mapping[str, Mapping[str, Labels]], y_label: str, *, x_label: str = ""
 ) -> Figure:
     """Percentiles over the processes of what each sent or received, in KB a second; means over the seeds."""
-    rows = {
-        group: [bar for x, labels in points.items() if (bar := _shades(results, load, x, labels))]
-        for group, points in groups.items()
-    }
-    return percentile_bars({group: row for group, row in rows.items() if row}, y_label, x_label=x_label)
+    rows = _rows(groups, lambda x, labels: _shades(results, load, x, labels))
+    return percentile_bars(rows, y_label, x_label=x_label)
 
 
 def _shades(results: Results, load: str, x: str, labels: Labels) -> Shades | None:
@@ -95,12 +102,8 @@ def percentiles(
     published: Published | None = None,
 ) -> Figure:
     """Percentiles over the processes of what each has; means over the seeds."""
-    rows = {
-        group: [bar for x, labels in points.items() if (bar := _percentiles(results, name, x, labels, scale))]
-        for group, points in groups.items()
-    }
-    shown = {group: row for group, row in rows.items() if row}
-    return percentile_bars(shown, y_label, x_label=x_label, published=published)
+    rows = _rows(groups, lambda x, labels: _percentiles(results, name, x, labels, scale))
+    return percentile_bars(rows, y_label, x_label=x_label, published=published)
 
 
 def _percentiles(results: Results, name: str, x: str, labels: Labels, scale: float) -> Shades | None:
