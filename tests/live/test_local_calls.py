@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
+from epicast.core.errors import EpicastError
 from epicast.core.message import Message
 from epicast.live.discovery import DATAGRAM_BYTES_MAX, VERSION
 from epicast.live.local_calls import CALLS_PER_SECOND_MAX, MAGIC, Call, LocalCalls
@@ -130,6 +131,11 @@ def test_nodes_of_other_areas_count_as_far_and_may_be_slowed_down() -> None:
             assert sent[1] + near._hub.sent_bytes()[1] > 1000
 
     run(body())
+
+
+def test_a_name_of_an_area_that_others_would_refuse_is_refused_at_once() -> None:
+    with pytest.raises(EpicastError, match="area: expected at most 64 characters, got 65"):
+        Node(area="x" * 65)
 
 
 def test_a_cluster_without_areas_has_no_far_links() -> None:

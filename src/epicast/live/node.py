@@ -37,6 +37,7 @@ from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
 from epicast.live.topics import require_topic
+from epicast.membership.distances import PLACE_LENGTH_MAX
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack
@@ -90,6 +91,8 @@ class Node:
             )
         if sign and tls is None:
             raise EpicastError("signed messages need the keys of this node: give tls")
+        if len(area) > PLACE_LENGTH_MAX:
+            raise EpicastError(f"area: expected at most {PLACE_LENGTH_MAX} characters, got {len(area)}")
         self._discovery = tuple(discovery)
         self.limits = limits if isinstance(limits, Limits) else Limits.load(dict(limits or {}), "limits")
         self._trace, self._trace_level, self._area = trace, trace_level, area

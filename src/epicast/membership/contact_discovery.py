@@ -1,7 +1,8 @@
 """How a newcomer finds contacts on its local network (document 001, section 4.2.3).
 
 It calls; some of those who hear it answer with a contact, themselves or somebody from another area whom they know; it
-takes contacts into its view with Scamp's probability, subscribes with each, and spreads its c extra copies over them.
+takes contacts into its view with Scamp's probability, subscribes with each, and sends the copies that are still wanted
+through them: as many as a join is to add, or c more with Scamp's law.
 
     calling --nobody--> calling, twice as loud ... --nobody--> seeds
     calling --first contact--> taking contacts --a while--> the copies that are left go out --> done
