@@ -11,9 +11,11 @@ from typing import Annotated
 import msgspec
 
 NODE_ID_LENGTH_MAX = 120  # a host name, a port and an incarnation
+PLACE_LENGTH_MAX = 64  # regions from the largest to the smallest
 NodeId = int | Annotated[str, msgspec.Meta(max_length=NODE_ID_LENGTH_MAX)]
 FlowId = tuple[NodeId, int]  # (the process that created the flow, its local number)
 MsgId = tuple[NodeId, int]  # (source, sequence number)
+Place = Annotated[str, msgspec.Meta(max_length=PLACE_LENGTH_MAX)]  # where a process is, as in `eu/paris`
 
 NOBODY = -1  # stands in a trace column where there is no process
 

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
+from epicast.core.ids import PLACE_LENGTH_MAX
 from epicast.live import envelope
 from epicast.live.config import Limits, Policy
 from epicast.live.connection import Connection
@@ -37,7 +38,6 @@ from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
 from epicast.live.topics import require_topic
-from epicast.membership.distances import PLACE_LENGTH_MAX
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack

@@ -8,8 +8,8 @@ import msgspec
 
 from epicast.core.config import Duration, PositiveDuration, Probability
 from epicast.core.errors import ConfigError
-from epicast.core.ids import NodeId
-from epicast.membership.distances import DISTANCE_MAX, Place
+from epicast.core.ids import NodeId, Place
+from epicast.membership.distances import DISTANCE_MAX
 from epicast.membership.hyparview_messages import MembershipMessage
 from epicast.membership.scamp_messages import ScampConfig
 

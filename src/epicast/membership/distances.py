@@ -19,18 +19,14 @@ from functools import lru_cache
 from importlib import import_module
 from ipaddress import ip_address, ip_network
 from itertools import pairwise
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from epicast.core.config import parse_duration_us
 from epicast.core.errors import ConfigError
 from epicast.core.ids import NodeId
 
 DISTANCE_MAX = 16
-PLACE_LENGTH_MAX = 64
 FORMS = "labels | prefix 24 16 | rtt 5ms 50ms | function module:name"
-Place = Annotated[str, msgspec.Meta(max_length=PLACE_LENGTH_MAX)]
 UserFunction = Callable[[NodeId, str, NodeId, str], int]
 _V6_BITS = {24: 64, 16: 48, 8: 32}  # where only IPv4's are given: a site, a provider's customer, a provider
 

@@ -8,9 +8,9 @@ import msgspec
 
 from epicast.core.config import Config, Duration, PositiveDuration
 from epicast.core.errors import ConfigError
-from epicast.core.ids import NodeId
+from epicast.core.ids import NodeId, Place
 from epicast.core.message import LIST_LENGTH_MAX, Position
-from epicast.membership.distances import DISTANCE_MAX, Place, parse_distances
+from epicast.membership.distances import DISTANCE_MAX, parse_distances
 from epicast.membership.hyparview_messages import MembershipMessage
 
 HOPS_MAX = 1024
