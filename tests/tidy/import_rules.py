@@ -17,6 +17,7 @@ DRIVER = {"core", "stacks", "wire", "trace"}
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     **{role: {"core"} for role in ROLES},
+    "ordering": {"core", "dissemination"},  # EpTO's order is made of its balls
     "stacks": {"core", *ROLES},
     "wire": {"core"},
     "trace": {"core"},

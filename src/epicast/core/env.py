@@ -35,6 +35,10 @@ class Env(Protocol):
     def now_us(self) -> int:
         """The only clock: integer microseconds, never goes back."""
 
+    def calendar_us(self) -> int:
+        """What the calendar clock of this machine says, since 1970. Alike on all machines as far as somebody keeps
+        their clocks in step; it may jump, so that nothing may wait by it."""
+
     def send(self, to: NodeId, msg: Message) -> None:
         """Over the held link if there is one (FIFO), else in a connection of its own. May be lost, says nothing."""
 
@@ -54,7 +58,11 @@ class Env(Protocol):
         """Let the link go after what was sent on it. The other side gets `on_link_down`, this side does not."""
 
     def deliver(self, event: Event, sender: NodeId) -> None:
-        """The event reaches the application. `sender` is the neighbour that it came from; ourselves: we publish it."""
+        """The event reaches the application. `sender` is the neighbour that it came from; ourselves: we publish it now;
+        NOBODY: it is our own, and the trace has its publication already."""
+
+    def correct(self, event: Event) -> None:
+        """The event reaches the application although its turn is over: it belongs before some that were delivered."""
 
     def record(
         self,

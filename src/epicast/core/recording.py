@@ -64,12 +64,17 @@ class RecordingEnv:
         self.effects: list[Effect] = []  # sends and links
         self.records: list[Record] = []  # rows of the trace
         self.delivered: list[tuple[Event, NodeId]] = []  # what reached the application, and from whom
+        self.corrected: list[Event] = []  # what reached it after its turn
         self.timers: list[RecordedTimer] = []
         self._now_us = 0
+        self.skew_us = 0  # of the calendar
         self._armed = 0
 
     def now_us(self) -> int:
         return self._now_us
+
+    def calendar_us(self) -> int:
+        return self._now_us + self.skew_us
 
     def send(self, to: NodeId, msg: Message) -> None:
         self.effects.append(Send(to, msg))
@@ -95,6 +100,9 @@ class RecordingEnv:
 
     def deliver(self, event: Event, sender: NodeId) -> None:
         self.delivered.append((event, sender))
+
+    def correct(self, event: Event) -> None:
+        self.corrected.append(event)
 
     def record(
         self,

@@ -39,6 +39,8 @@ class Kind(IntEnum):
     GAP = 27  # node gave up on messages that no neighbour holds any more
     NONSENSE = 28  # a peer's message made no sense and was dropped; `detail` says which
     CONTACT = 29  # node "asked" its local network, or heard of `peer`: "near" or "far", now neighbours, or "left"
+    EARLY = 30  # the application took an event before its turn in the order; DELIVER marks the turn
+    CORRECTION = 31  # an event reached the application after its turn
 
 
 FIRST_KEPT = {Level.OFF: 256, Level.DELIVERIES: int(Kind.PUBLISH), Level.FULL: int(Kind.SEND)}

@@ -84,6 +84,30 @@ class Disseminator(Neighbours, Protocol):
         """The id that the next message on this topic will have."""
 
 
+class Order(Protocol):
+    """When a received event may be delivered. What it has to say about an event travels at the end of its payload, so
+    that it works over any disseminator."""
+
+    handles: ClassVar[tuple[type[Message], ...]]
+
+    def attach(self, dissemination: Disseminator) -> None:
+        """Whose events it gets. Called once, before the start."""
+
+    def start(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def has_room(self, topic: str) -> bool:
+        """May the application publish on this topic now? If not, the driver waits and asks again."""
+
+    def dress(self, topic: str, payload: bytes) -> bytes:
+        """The payload of the next event on this topic, as it travels. The driver broadcasts it at once, or never asks
+        for another."""
+
+    def receive(self, event: Event, sender: NodeId) -> None:
+        """From the disseminator, as it comes, our own too; goes on to the application in order."""
+
+
 def handler_name(message: type[Message]) -> str:
     """`ForwardJoin` is handled by `on_forward_join`."""
     name = "".join("_" + c.lower() if c.isupper() else c for c in message.__name__)

@@ -41,6 +41,7 @@ class Application(Protocol):
     takes_runs: bool  # or must it see every event by itself?
 
     def deliver(self, event: Any) -> None: ...
+    def correct(self, event: Any) -> None: ...
     def deliver_run(self, like: Any, run: Run) -> None: ...
     def gave_up(self, source: str, lost: int) -> None: ...
     def authentic(self, event: Any) -> bool: ...
@@ -57,6 +58,9 @@ class LiveEnv:
 
     def now_us(self) -> int:
         return time.monotonic_ns() // 1000
+
+    def calendar_us(self) -> int:
+        return time.time_ns() // 1000
 
     def send(self, to: Any, msg: Message) -> None:
         driver = self.driver
@@ -89,6 +93,12 @@ class LiveEnv:
         if driver.recorder is not None:
             driver.recorder.delivered(event, sender, sender == self.me)
         driver.app.deliver(event)
+
+    def correct(self, event: Event) -> None:
+        driver = self.driver
+        if driver.recorder is not None:
+            driver.recorder.record(Kind.CORRECTION, NOBODY, event.source, event.seq, event.hops, event.topic, detail="")
+        driver.app.correct(event)
 
     def record(
         self,

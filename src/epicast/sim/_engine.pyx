@@ -104,7 +104,7 @@ DRAWS = 1024
 
 cdef int64_t NEVER = NEVER_US
 cdef int _SEND = Kind.SEND, _RECEIVE = Kind.RECEIVE, _DUPLICATE = Kind.DUPLICATE, _DROP = Kind.DROP, _COPY = Kind.COPY
-cdef int _PUBLISH = Kind.PUBLISH, _DELIVER = Kind.DELIVER
+cdef int _PUBLISH = Kind.PUBLISH, _DELIVER = Kind.DELIVER, _CORRECTION = Kind.CORRECTION
 assert KINDS == KIND_CODES and NOBODY == NOBODY_ID
 
 cdef object _encode_into = encode.__self__.encode_into  # the codec's own encoder, into a buffer that is kept
@@ -193,6 +193,7 @@ cdef class Engine:
     cdef public object undeliverable
     cdef public object on_link
     cdef public object place_of
+    cdef public dict skews_us
     cdef public object in_earshot  # who is on a process's local network
     cdef public object on_unlink
     cdef public object overslept
@@ -237,6 +238,7 @@ cdef class Engine:
         self.route = self.undeliverable = _no_route
         self.on_link = self.on_unlink = _no_link
         self.place_of, self.in_earshot = _nowhere, _nobody_near
+        self.skews_us = {}
         self.overslept = _no_timer
         self._chunk = _no_delays
         self._armed, self._free_places = [], []
@@ -888,6 +890,9 @@ cdef class SimEnv:
     def now_us(self):
         return self.engine.now
 
+    def calendar_us(self):
+        return max(0, self.engine.now + self.engine.skews_us.get(self.me, 0))
+
     def send(self, to, msg):
         self.engine._transmit_one(self._node, to, msg)
 
@@ -915,6 +920,9 @@ cdef class SimEnv:
         if sender == self._node:
             engine._record(self._node, _PUBLISH, sender, event.source, event.seq, 0, event.topic, "")
         engine._record(self._node, _DELIVER, sender, event.source, event.seq, event.hops, event.topic, "")
+
+    def correct(self, event):
+        self.engine._record(self._node, _CORRECTION, NOBODY_ID, event.source, event.seq, event.hops, event.topic, "")
 
     def record(self, int kind, peer=NOBODY_ID, source=NOBODY_ID, seq=-1, hops=0, topic="", detail=""):
         self.engine._record(self._node, kind, peer, source, seq, hops, topic, detail)

@@ -24,6 +24,9 @@ class CheckedEnv:
     def now_us(self) -> int:
         return self._env.now_us()
 
+    def calendar_us(self) -> int:
+        return self._env.calendar_us()
+
     def send(self, to: NodeId, msg: Message) -> None:
         self._env.send(to, self._decoded(msg))
 
@@ -44,6 +47,9 @@ class CheckedEnv:
 
     def deliver(self, event: Event, sender: NodeId) -> None:
         self._env.deliver(event, sender)
+
+    def correct(self, event: Event) -> None:
+        self._env.correct(event)
 
     def record(self, kind: int, *args: Any, **columns: Any) -> None:
         self._env.record(kind, *args, **columns)

@@ -34,7 +34,7 @@ DRAWS = 1024
 
 _SEND, _RECEIVE, _DUPLICATE = int(Kind.SEND), int(Kind.RECEIVE), int(Kind.DUPLICATE)
 _DROP, _COPY = int(Kind.DROP), int(Kind.COPY)
-_PUBLISH, _DELIVER = int(Kind.PUBLISH), int(Kind.DELIVER)
+_PUBLISH, _DELIVER, _CORRECTION = int(Kind.PUBLISH), int(Kind.DELIVER), int(Kind.CORRECTION)
 
 Route = Callable[[int, int, Message, int, int], None]
 Handler = Callable[[Any, int, Any], bool | None]
@@ -75,6 +75,7 @@ class Engine:
         self.place_of: Callable[[int], str] = _nowhere
         self.in_earshot: Callable[[int], Sequence[int]] = _nobody_near  # who is on a process's local network
         self.on_unlink: Callable[[int, int], None] = _no_link
+        self.skews_us: dict[int, int] = {}  # by how much the calendar clocks of some processes are ahead
         self.overslept: Callable[[Timer], None] = _no_timer
         self.draw: Callable[[], int] = _no_draw
         # The queues
@@ -371,6 +372,9 @@ class SimEnv:
     def now_us(self) -> int:
         return self.engine.now
 
+    def calendar_us(self) -> int:
+        return max(0, self.engine.now + self.engine.skews_us.get(self.me, 0))
+
     def send(self, to: int, msg: Message) -> None:
         self.engine.transmit(self.me, (to,), msg)
 
@@ -398,6 +402,9 @@ class SimEnv:
         if sender == me:
             engine.record(me, _PUBLISH, sender, event.source, event.seq, 0, event.topic, "")
         engine.record(me, _DELIVER, sender, event.source, event.seq, event.hops, event.topic, "")
+
+    def correct(self, event: Any) -> None:
+        self.engine.record(self.me, _CORRECTION, NOBODY, event.source, event.seq, event.hops, event.topic, "")
 
     def record(
         self,

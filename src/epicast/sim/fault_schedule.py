@@ -22,17 +22,20 @@ from epicast.core.errors import ConfigError
 from epicast.sim.faults import Clog, Isolate, Partition, Rule
 from epicast.sim.network import Network
 
-LASTING = ("partition", "one-way", "isolate", "clog", "pause", "loss")
+LASTING = ("partition", "one-way", "isolate", "clog", "pause", "loss", "clock-jump")
+DELAYED = ("clog", "clock-jump")
 
 
 class FaultConfig(Config, frozen=True):
-    kind: Literal["partition", "one-way", "isolate", "clog", "pause", "crash", "reset", "half-open", "loss"]
+    kind: Literal[
+        "partition", "one-way", "isolate", "clog", "pause", "crash", "reset", "half-open", "loss", "clock-jump"
+    ]
     at_us: Duration
     until_us: Duration | None = None
     fraction: Probability | None = None
     count: Annotated[int, msgspec.Meta(ge=1)] | None = None
     nodes: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] | None = None
-    delay_us: Duration = 0  # of a clog
+    delay_us: Duration = 0  # of a clog; by how much a clock jumps ahead, and back at the end
     probability: Probability = 0.0  # of loss
 
     def check(self) -> None:
@@ -45,8 +48,8 @@ class FaultConfig(Config, frozen=True):
             raise ConfigError(f"{given[0]}: loss strikes the whole network; leave it out")
         if self.kind != "loss" and len(given) != 1:
             raise ConfigError(f"expected one of fraction, count and nodes, got {' and '.join(given) or 'none'}")
-        if (self.kind == "clog") != (self.delay_us > 0):
-            raise ConfigError("delay: give one to a clog, and to nothing else")
+        if (self.kind in DELAYED) != (self.delay_us > 0):
+            raise ConfigError("delay: give one to a clog or a clock-jump, and to nothing else")
         if (self.kind == "loss") != (self.probability > 0.0):
             raise ConfigError("probability: give one above 0 to a loss, and to nothing else")
 
@@ -66,6 +69,7 @@ class Processes(Protocol):
     def crash(self, node: int) -> None: ...
     def pause(self, node: int) -> None: ...
     def resume(self, node: int) -> None: ...
+    def set_clock(self, node: int, ahead_us: int) -> None: ...
 
 
 class FaultSchedule:
@@ -107,6 +111,8 @@ class FaultSchedule:
                 return self._pause(victims)
             case "loss":
                 return self._loss(fault.probability)
+            case "clock-jump":
+                return self._jump(victims, fault.delay_us)
             case "crash":
                 for node in victims:
                     self.processes.crash(node)
@@ -126,6 +132,14 @@ class FaultSchedule:
         before = self.network.config.loss
         self.network.set_loss(probability)
         return lambda: self.network.set_loss(before)
+
+    def _jump(self, victims: list[int], by_us: int) -> Callable[[], None]:
+        self._set_clocks(victims, by_us)
+        return lambda: self._set_clocks(victims, 0)
+
+    def _set_clocks(self, victims: list[int], ahead_us: int) -> None:
+        for node in victims:
+            self.processes.set_clock(node, ahead_us)
 
     def _pause(self, victims: list[int]) -> Callable[[], None]:
         for node in victims:

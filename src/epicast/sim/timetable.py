@@ -142,6 +142,8 @@ class Timetable:
 
     def _is_missing_something(self) -> bool:
         world = self.world
+        if any(world.held_back.values()):
+            return True
         if world.engine.level != Level.OFF:
             return not world.all_delivered()
         # Without a trace one can count only while nobody comes and goes.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 SLICE = 50_000  # events between two looks at the outside world: a fraction of a second
 GRACE_US = 50_000  # in which a leaving process gets its goodbyes out
+ROOM_US = 10_000  # how often a publisher that was held back tries again
 
 Progress = Callable[[float, int, int], None]
 """Is told the share of the run that is done, the virtual time in microseconds and the number of events."""
@@ -71,6 +72,7 @@ class World:
         self.nodes: dict[int, Node] = {}  # up, paused or leaving
         self.population = Population()
         self._near: dict[str, dict[int, None]] = {}  # the processes of each place
+        self.held_back: dict[int, int] = {}  # publications that wait until the process has room for them
         self.protected = frozenset(scenario.source_ids if scenario.protect_sources else ())
         self.interrupted = False
         self.sinks: list[Callable[[Batch], None]] = []  # whoever else wants the rows, such as a trace's writer
@@ -146,12 +148,25 @@ class World:
             self._record(node, Kind.RESUME)
             self.network.woke(node)
 
+    def set_clock(self, node: int, ahead_us: int) -> None:
+        """Its calendar clock jumps; no timer goes by it."""
+        self.engine.skews_us[node] = ahead_us
+
     def publish(self, node: int, topic: str, payload: bytes) -> None:
         """Does nothing if the process is gone, and waits for it if it is paused."""
         self.network.when_awake(node, self._publish, node, topic, payload)
 
     def _publish(self, node: int, topic: str, payload: bytes) -> None:
-        self.nodes[node].publish(topic, payload)
+        if self.nodes[node].has_room(topic):
+            self.nodes[node].publish(topic, payload)
+            return
+        self.held_back[node] = self.held_back.get(node, 0) + 1
+        self.engine.call_at(self.engine.now + ROOM_US, self._publish_again, node, topic, payload)
+
+    def _publish_again(self, node: int, topic: str, payload: bytes) -> None:
+        if node in self.nodes:
+            self.held_back[node] -= 1
+            self.publish(node, topic, payload)
 
     def _say_goodbye(self, node: int) -> None:
         self.nodes[node].leave()
@@ -168,6 +183,7 @@ class World:
             self.network.links.exit(node)
         self.network.gone(node)
         self.population.ends(node, self.engine.now, how)
+        self.held_back.pop(node, None)
         # Not now: it may be one of its own handlers that led here.
         self.engine.call_at(self.engine.now, _take_apart, part)
 

@@ -1,7 +1,8 @@
-"""A node: one membership and one dissemination protocol, wired together, as any driver runs them.
+"""A node: a membership, a dissemination and, if wanted, an ordering protocol, wired together, as any driver runs them.
 
 The wiring is all that happens here. Membership tells dissemination who its neighbours are, keep-alives carry what
-dissemination wants its neighbours to know, and what comes out goes to the application through the driver.
+dissemination wants its neighbours to know, and what comes out goes to the application through the driver: at once, or
+when the order says so.
 """
 
 from __future__ import annotations
@@ -12,36 +13,54 @@ from typing import Any, ClassVar
 from epicast.core.env import Env
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
-from epicast.core.roles import Disseminator, Membership, handlers
+from epicast.core.roles import Disseminator, Membership, Order, handlers
 from epicast.stacks.stack import Stack
 
 HandlerTable = dict[type[Message], tuple[int, Callable[[Any, Any, Any], bool | None]]]
 
 
 class Node:
-    __slots__ = ("dissemination", "env", "membership", "on_deliver")
-
-    parts_order: ClassVar[tuple[str, ...]] = ("membership", "dissemination")
+    __slots__ = ("dissemination", "env", "membership", "on_deliver", "order")
 
     def __init__(self, env: Env, stack: Stack, on_deliver: Callable[[Event], None] | None = None) -> None:
         self.env = env
         self.on_deliver = on_deliver
         self.membership: Membership = stack.membership.make(env, stack.membership.config)
+        deliver = env.deliver if on_deliver is None else self._deliver
+        self.order: Order | None = None
+        if stack.ordering is not None:
+            self.order = stack.ordering.make(env, stack.ordering.config, self.membership, deliver)
+            deliver = self.order.receive
         self.dissemination: Disseminator = stack.dissemination.make(
-            env, stack.dissemination.config, self.membership, env.deliver if on_deliver is None else self._deliver
+            env, stack.dissemination.config, self.membership, deliver
         )
+        if self.order is not None:
+            self.order.attach(self.dissemination)
         self.membership.listener = self.dissemination
 
     def parts(self) -> tuple[Any, ...]:
         """What handles messages, in the order that `handler_table` numbers."""
-        return (self.membership, self.dissemination)
+        return (self.membership, self.dissemination, self.order)
 
     def start(self, contacts: Sequence[NodeId]) -> None:
         self.dissemination.start()
+        if self.order is not None:
+            self.order.start()
         self.membership.start(contacts)
 
+    def has_room(self, topic: str) -> bool:
+        """May the application publish now, or should the driver wait?"""
+        return self.order is None or self.order.has_room(topic)
+
     def publish(self, topic: str, payload: bytes) -> tuple[NodeId, int]:
-        source, seq = self.dissemination.broadcast(topic, payload)
+        return self.broadcast(topic, self.dress(topic, payload))
+
+    def dress(self, topic: str, payload: bytes) -> bytes:
+        """With what the order has to say; `broadcast` follows, for drivers that sign what goes out."""
+        return payload if self.order is None else self.order.dress(topic, payload)
+
+    def broadcast(self, topic: str, dressed: bytes) -> tuple[NodeId, int]:
+        source, seq = self.dissemination.broadcast(topic, dressed)
         return source, seq
 
     def next_id(self, topic: str) -> tuple[NodeId, int]:
@@ -50,6 +69,8 @@ class Node:
 
     def leave(self) -> None:
         """Say goodbye; the driver ends the process once it is out."""
+        if self.order is not None:
+            self.order.leave()
         self.dissemination.leave()
         self.membership.leave()
 
@@ -65,10 +86,15 @@ class Node:
             self.on_deliver(event)
 
 
+class _NoOrder:
+    handles: ClassVar[tuple[type[Message], ...]] = ()
+
+
 def handler_table(stack: Stack) -> HandlerTable:
     """Which part of a node handles a message, and with which function: looked up once, for all nodes of a stack."""
     table: HandlerTable = {}
-    for slot, part in enumerate((stack.membership.make, stack.dissemination.make)):
+    order = stack.ordering.make if stack.ordering is not None else _NoOrder
+    for slot, part in enumerate((stack.membership.make, stack.dissemination.make, order)):
         for message, handle in handlers(part).items():
             assert message not in table, f"{message.__name__} is handled twice"
             table[message] = (slot, handle)

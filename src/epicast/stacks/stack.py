@@ -8,8 +8,10 @@
     active_size = 4
     [dissemination]
     protocol = "brisa"
+    [ordering]
+    protocol = "fifo"
 
-Named stacks are the TOML files in `named/`; a user's own file or table works the same. `promises` names the guarantees
+The order is optional: without it events are delivered as they come. Named stacks are the TOML files in `named/`; a user's own file or table works the same. `promises` names the guarantees
 (`core/promises.py`) that the stack gives as long as its faults are of the kind that it mends; a run that breaks one has
 failed its check. Without the key it promises nothing.
 """
@@ -41,8 +43,17 @@ PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
         "brisa": ("epicast.dissemination.brisa", "Brisa", "BrisaConfig"),
         "gossip": ("epicast.dissemination.gossip", "Gossip", "GossipConfig"),
         "emergent": ("epicast.dissemination.emergent", "Emergent", "EmergentConfig"),
+        "balls": ("epicast.dissemination.balls", "Balls", "BallsConfig"),
+    },
+    "ordering": {
+        "fifo": ("epicast.ordering.fifo", "Fifo", "FifoConfig"),
+        "causal": ("epicast.ordering.causal", "Causal", "CausalConfig"),
+        "epto": ("epicast.ordering.epto", "Epto", "EptoConfig"),
+        "epto-ids": ("epicast.ordering.epto_ids", "EptoIds", "EptoIdsConfig"),
+        "by-topic": ("epicast.ordering.by_topic", "ByTopic", "ByTopicConfig"),
     },
 }
+OPTIONAL = frozenset({"ordering"})
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,7 @@ class Stack:
     summary: str
     membership: Role
     dissemination: Role
+    ordering: Role | None = None  # events are delivered as they come
     promises: tuple[str, ...] = ()  # by the names of core.promises
     source: Mapping[str, Any] = field(default_factory=dict, compare=False)  # the table that it was loaded from
 
@@ -86,11 +98,13 @@ def from_table(table: Mapping[str, Any], overrides: Mapping[str, Mapping[str, An
         if not isinstance(table.get(role, {}), Mapping):
             raise ConfigError(f"stack.{role}: expected a table with its protocol, got {table[role]!r}")
     merged = {role: {**table.get(role, {}), **(overrides or {}).get(role, {})} for role in PROTOCOLS}
+    merged = {role: settings for role, settings in merged.items() if settings or role not in OPTIONAL}
     name = str(table.get("name", "custom"))
-    roles = {role: _role(role, merged[role]) for role in PROTOCOLS}
+    roles = {role: _role(role, settings) for role, settings in merged.items()}
     promises = _promises(table.get("promises", []))
     source: dict[str, Any] = {"name": name, "summary": str(table.get("summary", "")), "promises": promises, **merged}
-    return Stack(name, source["summary"], roles["membership"], roles["dissemination"], tuple(promises), source)
+    below, order = roles["dissemination"], roles.get("ordering")
+    return Stack(name, source["summary"], roles["membership"], below, order, tuple(promises), source)
 
 
 def _require_known(table: Mapping[str, Any], known: set[str]) -> None:

@@ -133,7 +133,7 @@ def test_the_first_processes_publish_unless_others_are_named() -> None:
         ({"churn": "some"}, "churn line 1: cannot read 'some'"),
         ({"stack": "none"}, "unknown stack 'none'; known stacks:"),
         ({"stack": {"membership": {}}}, "stack.membership.protocol: expected one of"),
-        ({"overrides": {"ordering": {}}}, "stack.ordering: unknown key"),
+        ({"overrides": {"orderings": {}}}, "stack.orderings: unknown key"),
         ({"overrides": {"dissemination": {"ahead": 1}}}, "stack.dissemination.ahead: unknown key"),
         ({"nodes": 4, "workload": {"sources": 5}}, "workload.sources: expected at most nodes = 4"),
         (

@@ -1,0 +1,279 @@
+"""Balls: the epidemic below EpTO (document 000, algorithm 4), which throws every event at random processes in rounds.
+
+In each round a process puts all events that came since the last one into a ball and throws it to K random processes.
+Every event counts the rounds that it has behind it; after TTL of them it is not thrown on. Nobody keeps anything for
+longer than a round, and nobody asks for anything.
+
+    broadcast --> ball of this round --K processes, ttl 1--> their balls --ttl 2--> ... --ttl TTL--> the end
+
+By itself this delivers events as they come, each process in its own order: the documents' *spontaneous order*, the
+baseline of EpTO. An ordering above is handed the ball of each round instead (`on_round`).
+
+K and TTL follow from the number of processes, which they count themselves (`head_count.py`).
+
+Errata obeyed: an unknown event is added to the ball, of a known one the higher count is kept (E-E1); the clock sees the
+time of every event (E-E2); `on_round` is called every round, also when there is no ball (E-E3); events that have all
+rounds behind them are handed to the ordering although they go no farther (E-E6); TTL has its constant c (E-E7); balls
+are never changed after they were thrown (E-E9); a newcomer publishes nothing before it has heard what time it is
+(E-E14). `as_printed` takes E-E6 back, to show what it costs.
+
+Events are kept by count, in one table for each: a ball of a thousand events is taken in by a few updates of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from epicast.core.balls_and_bins import fanout, rounds
+from epicast.core.env import Env, Timer
+from epicast.core.errors import EpicastError, WireError
+from epicast.core.ids import MsgId, NodeId
+from epicast.core.message import Message, Position
+from epicast.core.ordered import Ordered
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver, Membership
+from epicast.dissemination.ball_clock import BallClock, make_clock
+from epicast.dissemination.ball_keys import make_key, read_key
+from epicast.dissemination.ball_messages import TTL_MAX, Ball, BallsConfig, Entry, Heads
+from epicast.dissemination.head_count import HeadCount
+
+__all__ = ["Balls", "BallsConfig"]
+
+Level = dict[bytes, Entry]
+OnRound = Callable[[list[tuple[int, Level]]], None]
+"""Is handed the events of a round, by how many rounds each has behind it, this one included."""
+
+MEMORY_ROUNDS = 3  # times TTL: a copy comes at most so much later than the first
+
+
+class Balls:
+    __slots__ = (
+        "_before",
+        "_collected",
+        "_events",
+        "_known",
+        "_timer",
+        "clock",
+        "config",
+        "deliver",
+        "env",
+        "heads",
+        "left",
+        "members",
+        "met",
+        "on_round",
+        "round",
+        "round_bytes",
+        "seq",
+    )
+
+    handles: ClassVar[tuple[type[Message], ...]] = (Ball, Heads)
+
+    def __init__(self, env: Env, config: BallsConfig, members: Membership, deliver: Deliver) -> None:
+        self.env, self.config, self.members, self.deliver = env, config, members, deliver
+        self.clock: BallClock = make_clock(config.clock, env)
+        self.heads = HeadCount(env, config, members, lambda: self.clock.highest)
+        self.on_round: OnRound | None = None
+        self.round = 0
+        self.round_bytes = 0  # of the payloads in the last ball
+        self.seq = 0
+        self.met = False  # has anybody told us what time it is?
+        self.left = False
+        self._collected: dict[int, Level] = {}  # since the last round, by the rounds that each event has behind it
+        self._events = 0  # in there; what is in several levels counts in each
+        self._known: dict[bytes, None] = {}  # events that were looked at, in this while and in the one before
+        self._before: dict[bytes, None] = {}
+        self._timer: Timer | None = None
+
+    # Calls
+
+    def start(self) -> None:
+        self.heads.start()
+        self._timer = self.env.after(1 + int(self.env.rng.random() * self.config.period_us), self._on_round_due)
+
+    def leave(self) -> None:
+        """What was published since the last round would be lost."""
+        self.left = True
+        self.heads.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._throw(self._of_this_round())
+
+    @property
+    def ttl(self) -> int:
+        """For so many rounds an event is thrown on."""
+        return self.config.rounds or min(TTL_MAX, rounds(self.nodes, self.config.c))
+
+    @property
+    def fanout(self) -> int:
+        return self.config.fanout or fanout(self.nodes)
+
+    @property
+    def nodes(self) -> float:
+        """In the system, as far as we know; ourselves included."""
+        return max(self.heads.estimate, 1.0 + len(self.members.peers()))
+
+    def has_room(self) -> bool:
+        """May we publish now? Not before we know the time (E-E14), nor when a ball is half full: the rest is for what
+        others publish meanwhile."""
+        if not self.met and self.members.peers():
+            return False
+        config = self.config
+        return self._events < config.round_events_max // 2 and self.round_bytes < config.round_bytes_max // 2
+
+    def broadcast(self, topic: str, payload: bytes) -> MsgId:
+        me, seq = self.env.me, self.seq
+        self.seq += 1
+        self.add(make_key(self.clock.take(), me, seq), (topic, payload))
+        self.deliver(Ordered(me, seq, topic, 0, payload), me)
+        return me, seq
+
+    def next_id(self, topic: str) -> MsgId:
+        return self.env.me, self.seq
+
+    def add(self, key: bytes, entry: Entry) -> None:
+        """Our own event goes into the next ball."""
+        if self.left:
+            raise EpicastError("the process is leaving: nothing more can be published")
+        self._collected.setdefault(0, {})[key] = entry
+        self._known[key] = None
+        self._events += 1
+
+    # Balls
+
+    def on_ball(self, sender: NodeId, msg: Ball) -> None:
+        if self.left:
+            return
+        if not self.clock.plausible(msg.clock):
+            self.env.record(Kind.NONSENSE, sender, detail="a clock far in the future")
+            return
+        self.met = True
+        self.clock.see(msg.clock)
+        if self._events > self.config.round_events_max:
+            self.env.record(Kind.NONSENSE, sender, detail="more events in a round than round_events_max")
+            return
+        collected = self._collected
+        for ttl, level in msg.levels:
+            if self.on_round is None:
+                self._deliver_new(sender, ttl, level)
+            mine = collected.get(ttl)
+            if mine is None:
+                collected[ttl] = level.copy()
+                self._events += len(level)
+            else:
+                size = len(mine)
+                mine.update(level)
+                self._events += len(mine) - size
+
+    def on_heads(self, sender: NodeId, msg: Heads) -> None:
+        if self.left or not self.clock.plausible(msg.clock):
+            return
+        self.met = True
+        self.clock.see(msg.clock)
+        self.heads.on_heads(sender, msg)
+
+    # Rounds
+
+    def _on_round_due(self) -> None:
+        config = self.config
+        length = config.period_us
+        if config.drift:
+            length = max(1, round(length * (1 + config.drift * (2 * self.env.rng.random() - 1))))
+        self._timer = self.env.after(length, self._on_round_due)
+        self.round += 1
+        levels = self._of_this_round()
+        self._throw(levels)
+        if self.on_round is not None:
+            ttl = self.ttl
+            if config.as_printed:
+                levels = [(count, level) for count, level in levels if count < ttl]
+            self.on_round([(count + (count < ttl), level) for count, level in levels])
+        if self.round % (MEMORY_ROUNDS * self.ttl) == 0:
+            self._before, self._known = self._known, {}
+
+    def _of_this_round(self) -> list[tuple[int, Level]]:
+        """What was collected, from the highest count to the lowest, each event only with its highest."""
+        levels = sorted(self._collected.items(), reverse=True)
+        self._collected, self._events = {}, 0
+        seen: Level = {}
+        for ttl, level in levels:
+            if ttl:
+                self._forget_nonsense(level)
+            for key in level.keys() & seen.keys():
+                del level[key]
+            seen.update(level)
+        return [(ttl, level) for ttl, level in levels if level]
+
+    def _throw(self, levels: list[tuple[int, Level]]) -> None:
+        ttl = self.ttl
+        going = [(count + 1, level) for count, level in levels if count < ttl]
+        self.round_bytes = 0
+        if going:
+            peers = self.members.sample(self.fanout)
+            for frame in self._frames(going):
+                self.env.send_many(peers, Ball(self.clock.highest, frame))
+
+    def _frames(self, levels: list[tuple[int, Level]]) -> Iterator[tuple[tuple[int, Level], ...]]:
+        """In one message if they fit, else in several."""
+        config = self.config
+        self.round_bytes = sum([len(entry[1]) for _, level in levels for entry in level.values()])
+        count = sum([len(level) for _, level in levels])
+        if count <= config.frame_events_max and self.round_bytes <= config.frame_bytes_max:
+            yield tuple(levels)
+            return
+        frame: dict[int, Level] = {}
+        events = size = 0
+        for ttl, level in levels:
+            for key, entry in level.items():
+                if events == config.frame_events_max or (events and size + len(entry[1]) > config.frame_bytes_max):
+                    yield tuple(frame.items())
+                    frame, events, size = {}, 0, 0
+                frame.setdefault(ttl, {})[key] = entry
+                events, size = events + 1, size + len(entry[1])
+        yield tuple(frame.items())
+
+    # Looking at events, each once
+
+    def _forget_nonsense(self, level: Level) -> None:
+        """Before anything is thrown on."""
+        for key in self._unknown(level):
+            if self._is_plausible(key):
+                self._known[key] = None
+            else:
+                del level[key]
+                self.env.record(Kind.NONSENSE, detail="an event that nobody can have published")
+
+    def _deliver_new(self, sender: NodeId, ttl: int, level: Level) -> None:
+        """Spontaneous order: what came now, whatever else may come."""
+        for key in self._unknown(level):
+            if self._is_plausible(key):
+                self._known[key] = None
+                _, source, seq = read_key(key)
+                topic, payload = level[key]
+                self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
+
+    def _unknown(self, level: Level) -> list[bytes]:
+        return sorted(level.keys() - self._known.keys() - self._before.keys())
+
+    def _is_plausible(self, key: bytes) -> bool:
+        try:
+            timestamp, source, _ = read_key(key)
+        except WireError:
+            return False
+        # What we published is known, unless it was published long ago; and nobody else publishes in our name.
+        return type(source) is type(self.env.me) and source != self.env.me and timestamp <= self.clock.highest
+
+    # Balls keep no state about neighbours.
+
+    def neighbour_up(self, peer: NodeId) -> None: ...
+
+    def neighbour_down(self, peer: NodeId, gone: bool) -> None: ...
+
+    def positions(self) -> tuple[Position, ...]:
+        return ()
+
+    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
+
+    def uses(self, peer: NodeId) -> bool:
+        return False

@@ -1,0 +1,193 @@
+"""The order of EpTO (document 000, algorithm 5): an event is delivered once nothing can come before it any more.
+
+Every event grows older by one with each round, and as old as the oldest copy of it that comes. Old enough, it is
+*stable*: whatever belongs before it has come, with high probability. Stable events are delivered in the order of their
+keys, up to the first that is not stable. What comes after its turn is dropped, or handed over as a correction: a hole,
+never an inversion.
+
+Errata obeyed: an unknown event is added (E-E1); only what belongs behind the last delivered event is taken, and only
+what belongs before all that is not stable is given out, both by whole keys (E-E4, E-E5, E-E10).
+
+Here an event does not grow older: its birth is noted, in rounds of ours. What is to be given out is found at the top of
+a heap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import Annotated, Literal
+
+import msgspec
+
+from epicast.core.config import Config
+from epicast.core.env import Env
+from epicast.core.ids import NOBODY
+from epicast.core.ordered import Ordered
+from epicast.core.records import Kind
+from epicast.core.roles import Deliver
+from epicast.dissemination.ball_keys import read_key
+
+FIRST = b""  # before all keys
+
+Size = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class EptoConfig(Config):
+    scope: Literal["topic", "all"] = "topic"  # one order for each topic, or one for all together
+    late: Literal["drop", "correct"] = "drop"  # what comes after its turn is lost, or handed over as a correction
+    pending_max: Size = 65_536  # our guess; from half of it on publishers wait, above, events of others are dropped
+    topics_max: Size = 4_096  # our guess; at the cap the order of a topic without pending events is forgotten
+
+
+class Pending:
+    """An event that waits for its turn."""
+
+    __slots__ = ("birth", "hops", "key", "payload", "taken", "topic")
+
+    def __init__(self, key: bytes, birth: int, hops: int, topic: str, payload: bytes | None) -> None:
+        self.key, self.birth, self.hops, self.topic = key, birth, hops, topic
+        self.payload = payload  # None: it has not come yet
+        self.taken = False  # by the application, before its turn
+
+    def event(self) -> Ordered:
+        _, source, seq = read_key(self.key)
+        assert self.payload is not None
+        return Ordered(source, seq, self.topic, self.hops, self.payload)
+
+
+class Line:
+    """The events of one order that wait, and the last one that was delivered."""
+
+    __slots__ = ("heap", "last")
+
+    def __init__(self, last: bytes) -> None:
+        self.heap: list[bytes] = []
+        self.last = last
+
+
+class StableOrder:
+    __slots__ = (
+        "_before",
+        "_done",
+        "_floor",
+        "accepted",
+        "config",
+        "deliver",
+        "env",
+        "late",
+        "lines",
+        "pending",
+        "sights",
+    )
+
+    def __init__(self, env: Env, config: EptoConfig, deliver: Deliver) -> None:
+        self.env, self.config, self.deliver = env, config, deliver
+        self.pending: dict[bytes, Pending] = {}
+        self.lines: dict[str, Line] = {}
+        self.late = 0  # events that came after their turn
+        self.accepted = 0
+        self.sights: dict[int, int] = {}  # how many events were how old when they came
+        self._floor = FIRST  # the last event of the orders that were forgotten
+        self._done: dict[bytes, None] = {}  # delivered or given up, in this while and in the one before
+        self._before: dict[bytes, None] = {}
+
+    def has_room(self) -> bool:
+        return len(self.pending) < self.config.pending_max // 2
+
+    # Events
+
+    def take(self, key: bytes, birth: int, hops: int, topic: str, payload: bytes | None) -> None:
+        """An event came, for the first time or again. `birth` is the round in which it would have been born."""
+        known = self.pending.get(key)
+        if known is not None:
+            if birth < known.birth:
+                known.birth = birth
+            if known.payload is None and payload is not None and topic == known.topic:
+                known.payload = payload
+            return
+        if key in self._done or key in self._before:
+            return
+        line = self._line(topic)
+        if key <= line.last:
+            self._take_late(Pending(key, birth, hops, topic, payload))
+        elif len(self.pending) >= self.config.pending_max:
+            self.env.record(Kind.NONSENSE, topic=topic, detail="more pending events than pending_max")
+        else:
+            self.accepted += 1
+            self.sights[hops] = self.sights.get(hops, 0) + 1
+            self.pending[key] = Pending(key, birth, hops, topic, payload)
+            heappush(line.heap, key)
+
+    def _take_late(self, late: Pending) -> None:
+        self._done[late.key] = None
+        self.late += 1
+        if self.config.late == "correct" and late.payload is not None:
+            self.env.correct(late.event())
+            return
+        _, source, seq = read_key(late.key)
+        self.env.record(Kind.GAP, source=source, seq=seq, topic=late.topic, detail="1 late")
+
+    def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
+        """Deliver what was born before that round, and has nothing younger in front of it. Whatever lacks its payload
+        holds up what is behind it as long as it `may_wait`, and is given up then."""
+        for line in [line for line in self.lines.values() if line.heap]:
+            heap = line.heap
+            while heap and self.pending[heap[0]].birth < born_before:
+                event = self.pending[heap[0]]
+                if event.payload is None and may_wait is not None and may_wait(event):
+                    break
+                line.last = heappop(heap)
+                del self.pending[line.last]
+                self._done[line.last] = None
+                self._give(event)
+
+    def _give(self, event: Pending) -> None:
+        _, source, seq = read_key(event.key)
+        if event.payload is None:
+            self.env.record(Kind.GAP, source=source, seq=seq, topic=event.topic, detail="1 without its payload")
+        elif event.taken:
+            self.env.record(Kind.DELIVER, NOBODY, source, seq, event.hops, event.topic)
+        else:
+            self.deliver(event.event(), NOBODY)
+
+    def forget_old(self) -> None:
+        """Called now and then, not more often than copies of an event may come after it."""
+        self._before, self._done = self._done, {}
+
+    # Before their turn
+
+    def waiting(self, topic: str | None = None) -> Iterator[Pending]:
+        """In order within each line."""
+        for line in self.lines.values():
+            for key in sorted(line.heap):
+                event = self.pending[key]
+                if event.payload is not None and not event.taken and topic in (None, event.topic):
+                    yield event
+
+    def take_early(self, key: bytes) -> Ordered | None:
+        """The application has it now, and will not get it again when its turn comes."""
+        event = self.pending.get(key)
+        if event is None or event.taken or event.payload is None:
+            return None
+        event.taken = True
+        _, source, seq = read_key(key)
+        self.env.record(Kind.EARLY, NOBODY, source, seq, event.hops, event.topic)
+        return event.event()
+
+    # Lines
+
+    def _line(self, topic: str) -> Line:
+        name = topic if self.config.scope == "topic" else ""
+        line = self.lines.get(name)
+        if line is None:
+            if len(self.lines) >= self.config.topics_max:
+                self._forget_a_line()
+            line = self.lines[name] = Line(self._floor)
+        return line
+
+    def _forget_a_line(self) -> None:
+        """What belongs before its last event must never be delivered: the lines made from now on begin behind it."""
+        idle = next((name for name, line in self.lines.items() if not line.heap), None)
+        if idle is not None:
+            self._floor = max(self._floor, self.lines.pop(idle).last)
