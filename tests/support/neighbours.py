@@ -53,6 +53,12 @@ class Members:
     def peers(self) -> Sequence[NodeId]:
         return self.view
 
+    def sample(self, count: int) -> list[NodeId]:
+        return self.view[:count]
+
+    def acquaintances(self, count: int) -> list[NodeId]:
+        return self.sample(count)
+
     def rtt_us(self, peer: NodeId) -> int | None:
         return self.rtts_us.get(peer)
 

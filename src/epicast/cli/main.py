@@ -14,6 +14,7 @@ import typer
 
 from epicast import __version__
 from epicast.cli import bench, keys
+from epicast.cli.bulk import bulk
 from epicast.cli.check import check
 from epicast.cli.cluster import cluster
 from epicast.cli.compare import compare
@@ -42,6 +43,7 @@ app.command(cls=Command)(check)
 app.command(cls=Command)(compare)
 app.command(cls=Command)(stacks)
 app.command(cls=Command)(storm)
+app.command(cls=Command)(bulk)
 app.command(cls=Command)(node)
 app.command(cls=Command)(pub)
 app.command(cls=Command)(sub)

@@ -25,7 +25,7 @@ class Kind(IntEnum):
     LINK_UP = 5
     LINK_DOWN = 6
     # kept from Level.DELIVERIES on
-    PUBLISH = 16
+    PUBLISH = 16  # `detail` is its time, where the order has times of its own
     DELIVER = 17
     JOIN = 18  # the process came up
     LEAVE = 19  # it left in good order

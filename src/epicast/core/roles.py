@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message, Position
+from epicast.core.ordered import OrderName
 
 Deliver = Callable[[Event, NodeId], None]
 """Hands an event up, with the neighbour that it came from (the source itself for one's own)."""
@@ -49,7 +50,11 @@ class Membership(Protocol):
     def peers(self) -> Sequence[NodeId]:
         """The neighbours, in a stable order. Not to be changed by the caller."""
 
-    def sample(self, count: int) -> list[NodeId]: ...
+    def sample(self, count: int) -> list[NodeId]:
+        """Some neighbours, each at most once."""
+
+    def acquaintances(self, count: int) -> list[NodeId]:
+        """Some processes that we know of, neighbours or not: as uniform a choice as the membership can give."""
 
     def rtt_us(self, peer: NodeId) -> int | None:
         """Measured round trip to a neighbour, if there was one."""
@@ -89,6 +94,9 @@ class Order(Protocol):
     that it works over any disseminator."""
 
     handles: ClassVar[tuple[type[Message], ...]]
+
+    def order_of(self, pattern: str) -> OrderName:
+        """The order that all topics have which fit the pattern: the weakest, if they differ."""
 
     def attach(self, dissemination: Disseminator) -> None:
         """Whose events it gets. Called once, before the start."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -56,6 +56,7 @@ class BallsConfig(HeadCountConfig):
     c: Annotated[float, msgspec.Meta(ge=0.1, le=10.0)] = 1.25  # our choice; the documents ask for more than 1
     fanout: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0  # 0: by the size of the system
     rounds: Annotated[int, msgspec.Meta(ge=0, le=TTL_MAX)] = 0  # the documents' TTL; 0: by the size of the system
+    targets: Literal["known", "neighbours"] = "known"  # whom balls are thrown to: the former are the more uniform
     as_printed: bool = False  # the last round's events are of no use to whom they reach (E-E6)
     round_events_max: Size = 8_192  # our guess; from half of it on publishers wait, above, events of others are dropped
     round_bytes_max: Size = 1 << 23  # our guess; of payloads, likewise

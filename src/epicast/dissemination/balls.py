@@ -28,7 +28,7 @@ from typing import ClassVar
 from epicast.core.balls_and_bins import fanout, rounds
 from epicast.core.env import Env, Timer
 from epicast.core.errors import EpicastError, WireError
-from epicast.core.ids import MsgId, NodeId
+from epicast.core.ids import NOBODY, MsgId, NodeId
 from epicast.core.message import Message, Position
 from epicast.core.ordered import Ordered
 from epicast.core.records import Kind
@@ -44,7 +44,8 @@ Level = dict[bytes, Entry]
 OnRound = Callable[[list[tuple[int, Level]]], None]
 """Is handed the events of a round, by how many rounds each has behind it, this one included."""
 
-MEMORY_ROUNDS = 3  # times TTL: a copy comes at most so much later than the first
+MEMORY_ROUNDS = 8  # times TTL: a copy may take as long for each of its TTL links, and comes later hardly ever
+KNOWN_MAX = 1 << 18  # events remembered in that time
 
 
 class Balls:
@@ -124,9 +125,12 @@ class Balls:
 
     def broadcast(self, topic: str, payload: bytes) -> MsgId:
         me, seq = self.env.me, self.seq
+        timestamp = self.clock.take()
+        self.add(make_key(timestamp, me, seq), (topic, payload))
         self.seq += 1
-        self.add(make_key(self.clock.take(), me, seq), (topic, payload))
-        self.deliver(Ordered(me, seq, topic, 0, payload), me)
+        self.env.record(Kind.PUBLISH, me, me, seq, 0, topic, detail=str(timestamp))
+        if self.on_round is None:
+            self.deliver(Ordered(me, seq, topic, 0, payload), NOBODY)
         return me, seq
 
     def next_id(self, topic: str) -> MsgId:
@@ -181,15 +185,18 @@ class Balls:
         if config.drift:
             length = max(1, round(length * (1 + config.drift * (2 * self.env.rng.random() - 1))))
         self._timer = self.env.after(length, self._on_round_due)
+        self.end_round()
+
+    def end_round(self) -> None:
         self.round += 1
         levels = self._of_this_round()
         self._throw(levels)
         if self.on_round is not None:
             ttl = self.ttl
-            if config.as_printed:
+            if self.config.as_printed:
                 levels = [(count, level) for count, level in levels if count < ttl]
             self.on_round([(count + (count < ttl), level) for count, level in levels])
-        if self.round % (MEMORY_ROUNDS * self.ttl) == 0:
+        if self.round % (MEMORY_ROUNDS * self.ttl) == 0 or len(self._known) > KNOWN_MAX:
             self._before, self._known = self._known, {}
 
     def _of_this_round(self) -> list[tuple[int, Level]]:
@@ -210,7 +217,8 @@ class Balls:
         going = [(count + 1, level) for count, level in levels if count < ttl]
         self.round_bytes = 0
         if going:
-            peers = self.members.sample(self.fanout)
+            choose = self.members.acquaintances if self.config.targets == "known" else self.members.sample
+            peers = choose(self.fanout)
             for frame in self._frames(going):
                 self.env.send_many(peers, Ball(self.clock.highest, frame))
 
@@ -254,7 +262,7 @@ class Balls:
                 self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
 
     def _unknown(self, level: Level) -> list[bytes]:
-        return sorted(level.keys() - self._known.keys() - self._before.keys())
+        return sorted(set(level).difference(self._known).difference(self._before))
 
     def _is_plausible(self, key: bytes) -> bool:
         try:

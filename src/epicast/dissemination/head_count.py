@@ -56,7 +56,7 @@ class HeadCount:
         self._age += 1
         if self._age >= self.config.epoch_intervals:
             self._begin(self.epoch + 1)
-        for peer in self.members.sample(1):
+        for peer in self.members.acquaintances(1):
             self.env.send(peer, Heads(self.epoch, self.marks, self._clock()))
 
     def on_heads(self, sender: NodeId, msg: Heads) -> None:

@@ -18,6 +18,7 @@ from epicast.core.errors import WireError
 from epicast.core.ids import NOBODY
 from epicast.core.message import Event, Message
 from epicast.core.records import Kind
+from epicast.live.orders import Orders
 from epicast.live.text_ids import TextIdDecoder
 from epicast.stacks.node import Node as StackNode
 from epicast.stacks.node import handler_table, message_types
@@ -43,7 +44,7 @@ class Application(Protocol):
     def deliver(self, event: Any) -> None: ...
     def correct(self, event: Any) -> None: ...
     def deliver_run(self, like: Any, run: Run) -> None: ...
-    def gave_up(self, source: str, lost: int) -> None: ...
+    def gave_up(self, source: str, lost: int, topic: str, why: str) -> None: ...
     def authentic(self, event: Any) -> bool: ...
     def links_changed(self) -> None: ...
 
@@ -115,8 +116,8 @@ class LiveEnv:
         if driver.recorder is not None:
             driver.recorder.record(kind, peer, source, seq, hops, topic, detail)
         if kind == Kind.GAP:
-            count = detail.split(" ", 1)[0]
-            driver.app.gave_up(str(source), int(count) if count.isdigit() else 1)
+            count, _, why = detail.partition(" ")
+            driver.app.gave_up(str(source), int(count) if count.isdigit() else 1, topic, why)
 
 
 class Driver:
@@ -141,6 +142,7 @@ class Driver:
             kind: (parts[slot], handle) for kind, (slot, handle) in handler_table(stack).items()
         }
         self._take_run: Callable[..., Any] | None = getattr(self.node.dissemination, "take_run", None)
+        self.orders = Orders(self.node.order)
         self.running = True
 
     def attach(self, hub: Hub) -> None:
@@ -179,7 +181,9 @@ class Driver:
         if run.seq + len(run) > _SEQ_MAX:
             raise WireError("a number that is too large")
         app = self.app
-        if self._take_run is not None and self.recorder is None and app.takes_runs and self.running:
+        quick = self._take_run is not None and self.recorder is None and app.takes_runs and self.running
+        if quick and not self.orders.has(like.topic):
+            assert self._take_run is not None
             taken = self._take_run(conn.peer, like, run)
             if taken is not None:
                 targets, onward = taken

@@ -9,7 +9,7 @@ import msgspec
 from epicast.core.errors import EpicastError
 from epicast.wire.readers import COMPILED
 
-__all__ = ["Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber", "plain_messages"]
+__all__ = ["Correction", "Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber", "Waiting", "plain_messages"]
 
 if TYPE_CHECKING or not COMPILED:
     from epicast.live.plain_messages import Message, plain_messages
@@ -23,6 +23,20 @@ class Gap(msgspec.Struct, frozen=True):
     lost: int  # how many; at least
     reason: str
     source: str = ""  # whose, where that is known
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """A message whose turn in the total order of its topic was over when it came: it belongs before some of those that
+    you have had."""
+
+    message: Message
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A message that waits for its turn in the total order of its topic."""
+
+    message: Message
+    probability: float  # that nothing will come before it
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
 from epicast.core.ids import PLACE_LENGTH_MAX
+from epicast.core.patterns import require_topic
 from epicast.live import envelope
 from epicast.live.config import Limits, Policy
 from epicast.live.connection import Connection
@@ -32,12 +33,12 @@ from epicast.live.hub import Hub
 from epicast.live.ids import Address, make_id, new_incarnation, parse_address
 from epicast.live.joining import Discovery, Joining
 from epicast.live.local_calls import LocalCalls
-from epicast.live.messages import QueueFull, Receipt
+from epicast.live.messages import Message, QueueFull, Receipt, Waiting
+from epicast.live.orders import protocols, with_order
 from epicast.live.seeds import Seeds
 from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
-from epicast.live.topics import require_topic
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 NAME_LENGTH_MAX = 100
 TIDY_S = 0.5
 READY_LOOK_S = 0.1
+ROOM_LOOK_S = 0.01
+NO_ROOM = "the order of this topic cannot take more now: wait, or publish less"
 
 
 class Node:
@@ -71,15 +74,20 @@ class Node:
         trace: str | Path | None = None,
         trace_level: str = "full",
         area: str = "",
+        order: str | Mapping[str, str] | None = None,
+        order_settings: Mapping[str, Any] | None = None,
     ) -> None:
         """`listen`: port 0 lets the system choose. `advertise`: the address under which others reach us, if it is not
         the one that we listen at. `sign`: publish signed messages and accept no others (needs `tls`). `insecure`:
         without TLS, listen beyond this machine all the same. `trace`: a folder for what happens. `area`: where the node
-        is, from the largest region to the smallest, as in `eu/paris`; some stacks choose neighbours by it."""
+        is, from the largest region to the smallest, as in `eu/paris`; some stacks choose neighbours by it. `order`:
+        "fifo", "causal" or "total" for all topics, or by pattern, as in `{"ledger/**": "total"}`; alike on all nodes.
+        `order_settings`: of these orders, by name."""
         self._listen = parse_address(listen)
         self._advertise = parse_address(advertise) if advertise else None
         self._seeds = Seeds(seeds)
-        self._stack = tuned(stacks.load(stack) if isinstance(stack, str) else stack)
+        chosen = stacks.load(stack) if isinstance(stack, str) else stack
+        self._stack = tuned(with_order(chosen, order, order_settings))
         if not cluster or len(cluster) > NAME_LENGTH_MAX:
             raise EpicastError(f"cluster: expected a name of 1 to {NAME_LENGTH_MAX} characters, got {cluster!r}")
         self.cluster = cluster
@@ -91,6 +99,8 @@ class Node:
             )
         if sign and tls is None:
             raise EpicastError("signed messages need the keys of this node: give tls")
+        if sign and chosen.dissemination.protocol == "balls":
+            raise EpicastError("what travels in balls cannot be signed: use stack brisa with order total")
         if len(area) > PLACE_LENGTH_MAX:
             raise EpicastError(f"area: expected at most {PLACE_LENGTH_MAX} characters, got {len(area)}")
         self._discovery = tuple(discovery)
@@ -131,12 +141,14 @@ class Node:
         rng = Random(chance.getrandbits(64))
         self._recorder = self._make_recorder()
         self._driver = Driver(loop, self._stack, self.id, rng, self, self._recorder, self._area)
-        greeting = Hello(MAGIC, VERSION, self.cluster, _protocols(self._stack), self.id, self._area)
+        greeting = Hello(MAGIC, VERSION, self.cluster, protocols(self._stack), self.id, self._area)
         self._hub = Hub(loop, self._driver, greeting, door, self.limits, rng)
         self._driver.attach(self._hub)
+        self._orders, congestion = self._driver.orders, self._hub.congestion
         self._board = Switchboard(
-            self.limits, self._hub.counters, self.unix_us, self._hub.congestion.hold, self._hub.congestion.let_go
+            self.limits, self._hub.counters, self.unix_us, congestion.hold, congestion.let_go, self._orders.has
         )
+        self._orders.tell_arrivals(self._board.arrived)
         self._guard = self._make_guard()
         self.takes_runs = self._guard is None  # signatures are looked at one by one
         self._linked = asyncio.Event()
@@ -250,14 +262,30 @@ class Node:
         policy: Policy = "drop-oldest",
         messages_max: int | None = None,
         bytes_max: int | None = None,
+        order: str | None = None,
     ) -> Subscription:
         """Use it with `async with`: messages are queued from then on. `policy` says what happens when the application
         does not keep up: "block" stops reading from the network, "drop-oldest" and "drop-newest" lose messages and put
-        a `Gap` in their place, "disconnect" ends the subscription with an error."""
+        a `Gap` in their place, "disconnect" ends the subscription with an error. `order`: nothing for that of each
+        topic, "none" for messages as they come, or an order that all these topics must have."""
         self._require_running()
         if policy not in ("block", "drop-oldest", "drop-newest", "disconnect"):
             raise EpicastError(f"policy: expected block, drop-oldest, drop-newest or disconnect, got {policy!r}")
-        return self._board.subscribe(pattern, policy, messages_max, bytes_max)
+        if order is not None:
+            self._orders.require(pattern, order)
+        return self._board.subscribe(pattern, policy, messages_max, bytes_max, as_they_come=order == "none")
+
+    def waiting(self, topic: str | None = None) -> list[Waiting]:
+        """The messages that wait for their turn in the total order of their topic. An application that cannot wait may
+        look at them, or `take` one whose probability is high enough for it."""
+        opened = ((self._board.opened(event), odds) for event, odds in self._orders.waiting(topic))
+        return [Waiting(message, odds) for message, odds in opened if message is not None]
+
+    def take(self, message_id: tuple[str, int]) -> Message | None:
+        """One of the messages that wait, before its turn: subscribers of this node will not get it then. None if it
+        does not wait any more."""
+        event = self._orders.take_early(*message_id)
+        return None if event is None else self._board.opened(event)
 
     async def publish(
         self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None, wait: bool = True
@@ -268,6 +296,7 @@ class Node:
                 raise QueueFull("a neighbour cannot take more now: wait, or publish less")
             await self._hub.congestion.room()
         if len(payload) <= self.limits.fragment_bytes:
+            await self._room(topic, wait=wait)
             return self._publish(topic, payload, headers)
         return await self._publish_in_pieces(topic, payload, headers, wait=wait)
 
@@ -276,9 +305,18 @@ class Node:
         self._require_running()
         if self._hub.congestion:
             raise QueueFull("a neighbour cannot take more now: wait, or publish less")
+        if not self._stack_node.has_room(topic):
+            raise QueueFull(NO_ROOM)
         if len(payload) > self.limits.fragment_bytes:
             raise EpicastError(f"publish_now takes up to {self.limits.fragment_bytes:,} bytes: use publish")
         return self._publish(topic, payload, headers)
+
+    async def _room(self, topic: str, *, wait: bool) -> None:
+        """Until the order of the topic can take one more."""
+        while self._running and not self._stack_node.has_room(topic):
+            if not wait:
+                raise QueueFull(NO_ROOM)
+            await asyncio.sleep(ROOM_LOOK_S)
 
     def _publish(self, topic: str, payload: bytes, headers: Mapping[str, str] | None) -> Receipt:
         self._require_running()
@@ -291,7 +329,7 @@ class Node:
                 return self._broadcast_signed(topic, packed)
         else:
             packed = envelope.pack_plain(self.unix_us(), payload)
-        return self._broadcast(topic, packed)
+        return self._broadcast(topic, self._stack_node.dress(topic, packed))
 
     async def _publish_in_pieces(
         self, topic: str, payload: bytes, headers: Mapping[str, str] | None, *, wait: bool
@@ -310,11 +348,15 @@ class Node:
         for index in range(count):
             if self._hub.congestion and wait:
                 await self._hub.congestion.room()
+            await self._room(topic, wait=wait)
             self._require_running()
             piece = payload[index * size : (index + 1) * size]
             fragment = envelope.Fragment(group, index, count)
             packed = envelope.pack(self.unix_us(), piece, packed_headers if index == 0 else b"", fragment)
-            receipt = self._broadcast(topic, packed) if self._guard is None else self._broadcast_signed(topic, packed)
+            if self._guard is None:
+                receipt = self._broadcast(topic, self._stack_node.dress(topic, packed))
+            else:
+                receipt = self._broadcast_signed(topic, packed)
             first = first or receipt
         assert first is not None
         return Receipt(first.id, first.neighbours, first.waiting, first.dropped, count)
@@ -329,18 +371,19 @@ class Node:
             )
         return packed
 
-    def _broadcast(self, topic: str, packed: bytes) -> Receipt:
+    def _broadcast(self, topic: str, dressed: bytes) -> Receipt:
         hub = self._hub
         tally = hub.tally = Tally()
         try:
-            source, seq = self._stack_node.publish(topic, packed)
+            source, seq = self._stack_node.broadcast(topic, dressed)
         finally:
             hub.tally = None
         return Receipt((str(source), seq), tally.sent, tally.waiting, tuple(tally.dropped))
 
     def _broadcast_signed(self, topic: str, packed: bytes) -> Receipt:
         source, seq = self._stack_node.next_id(topic)
-        return self._broadcast(topic, self._guard.sign(topic, str(source), seq, packed))
+        dressed = self._stack_node.dress(topic, packed)
+        return self._broadcast(topic, self._guard.sign(topic, str(source), seq, dressed))
 
     def _require_running(self) -> None:
         if not self._running:
@@ -357,8 +400,12 @@ class Node:
     def deliver_run(self, like: Any, run: Run) -> None:
         self._board.deliver_run(like, run)
 
-    def gave_up(self, source: str, lost: int) -> None:
-        self._board.gap(source, lost, "no neighbour has them any more")
+    def correct(self, event: Any) -> None:
+        if self._guard is None or self._guard.fresh(event, self.unix_us()):
+            self._board.correct(event)
+
+    def gave_up(self, source: str, lost: int, topic: str, why: str) -> None:
+        self._board.gap(source, lost, why if topic else "no neighbour has them any more", topic)
 
     def authentic(self, event: Any) -> bool:
         return self._guard is None or self._guard.authentic(event)
@@ -401,7 +448,3 @@ def tuned(stack: Stack) -> Stack:
     role = dict(source.get("dissemination", {}))
     source["dissemination"] = {**_TUNED.get(stack.dissemination.protocol, {}), **role}
     return stacks.from_table(source)
-
-
-def _protocols(stack: Stack) -> str:
-    return f"{stack.membership.protocol}+{stack.dissemination.protocol}"

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from epicast.core.errors import EpicastError
+from epicast.core.patterns import compiled, require_topic
 from epicast.live.blocking import everything, lines, write_all
 from epicast.live.config import Policy
 from epicast.live.messages import Gap, Message, Receipt
@@ -17,7 +18,6 @@ from epicast.live.node import Node
 from epicast.live.running import join, on_stop, running, sent, unless
 from epicast.live.settings import Settings, make_node
 from epicast.live.subscription import Item
-from epicast.live.topics import compiled, require_topic
 
 STDIN, STDOUT = 0, 1
 

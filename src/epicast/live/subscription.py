@@ -9,22 +9,33 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from epicast.live.config import Policy
-from epicast.live.messages import Gap, Message, SlowSubscriber
+from epicast.live.messages import Correction, Gap, Message, SlowSubscriber
 
 if TYPE_CHECKING:
     from epicast.live.switchboard import Switchboard
 
-Item = Message | Gap
+Item = Message | Gap | Correction
 
 
 class Subscription:
     """`async with node.subscribe("prices/*") as messages: async for message in messages: ...`
 
-    Items are messages, and a `Gap` wherever messages were lost. `lost` counts them all.
+    Items are messages, and a `Gap` wherever messages were lost; a `Correction`, where topics are in total order and
+    the stack hands over what comes late. `lost` counts what was lost.
     """
 
-    def __init__(self, board: Switchboard, pattern: str, policy: Policy, messages_max: int, bytes_max: int) -> None:
+    def __init__(
+        self,
+        board: Switchboard,
+        pattern: str,
+        policy: Policy,
+        messages_max: int,
+        bytes_max: int,
+        *,
+        as_they_come: bool = False,
+    ) -> None:
         self.pattern, self.policy = pattern, policy
+        self.as_they_come = as_they_come  # whatever order the topics have
         self.lost = 0
         self.delivered = 0  # taken by the application
         self._board = board

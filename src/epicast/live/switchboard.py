@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from epicast.core.errors import EpicastError, WireError
+from epicast.core.patterns import compiled, matches
 from epicast.live.config import Limits, Policy
 from epicast.live.envelope import PLAIN_BYTES, unpack
-from epicast.live.messages import Gap, Message, plain_messages
+from epicast.live.messages import Correction, Gap, Message, plain_messages
 from epicast.live.reassembly import Reassembly
 from epicast.live.subscription import Subscription
-from epicast.live.topics import compiled, matches
 from epicast.wire.frames import Run
 
 if TYPE_CHECKING:
@@ -30,33 +30,45 @@ class Switchboard:
         unix_us: Callable[[], int],
         block: Callable[[Any], None],
         unblock: Callable[[Any], None],
+        has_order: Callable[[str], bool] = lambda topic: False,
     ) -> None:
         self._limits, self._counters, self._unix_us = limits, counters, unix_us
         self.block, self.unblock = block, unblock
         self.subscriptions: dict[Subscription, None] = {}
+        self._has_order = has_order
         self._routes: dict[str, list[Subscription]] = {}  # by topic
+        self._hasty: dict[str, list[Subscription]] = {}  # those that want what comes on ordered topics at once
         self.reassembly = Reassembly(
             limits.reassembly_bytes, limits.message_bytes, limits.reassembly_us, self._gave_up_pieces
         )
 
     # Subscriptions
 
-    def subscribe(self, pattern: str, policy: Policy, messages: int | None, bytes_: int | None) -> Subscription:
+    def subscribe(
+        self, pattern: str, policy: Policy, messages: int | None, bytes_: int | None, *, as_they_come: bool = False
+    ) -> Subscription:
         compiled(pattern)
-        limits = self._limits
-        return Subscription(
-            self, pattern, policy, messages or limits.subscriber_messages, bytes_ or limits.subscriber_bytes
-        )
+        messages, bytes_ = messages or self._limits.subscriber_messages, bytes_ or self._limits.subscriber_bytes
+        return Subscription(self, pattern, policy, messages, bytes_, as_they_come=as_they_come)
 
     def add(self, subscription: Subscription) -> None:
         if len(self.subscriptions) >= self._limits.subscriptions:
             raise EpicastError(f"more than {self._limits.subscriptions} subscriptions: close some")
         self.subscriptions[subscription] = None
-        self._routes.clear()
+        self._forget_routes()
 
     def remove(self, subscription: Subscription) -> None:
         self.subscriptions.pop(subscription, None)
+        self._forget_routes()
+
+    @property
+    def hasty(self) -> bool:
+        """Does anybody want messages as they come?"""
+        return any(each.as_they_come for each in self.subscriptions)
+
+    def _forget_routes(self) -> None:
         self._routes.clear()
+        self._hasty.clear()
 
     def count_lost(self, count: int) -> None:
         self._counters["lost by subscribers"] += count
@@ -64,7 +76,9 @@ class Switchboard:
     def _route(self, topic: str) -> list[Subscription]:
         if len(self._routes) >= ROUTES_MAX:
             self._routes.clear()
-        found = self._routes[topic] = [each for each in self.subscriptions if matches(each.pattern, topic)]
+        fits = [each for each in self.subscriptions if matches(each.pattern, topic)]
+        ordered = self._has_order(topic)
+        found = self._routes[topic] = [each for each in fits if not (ordered and each.as_they_come)]
         return found
 
     # Events
@@ -74,8 +88,39 @@ class Switchboard:
         route = self._routes.get(event.topic)
         if route is None:
             route = self._route(event.topic)
-        if not route:
-            return
+        if route:
+            self._offer(event, route)
+
+    def arrived(self, event: Any) -> None:
+        """On a topic with an order, before its turn."""
+        route = self._hasty.get(event.topic)
+        if route is None:
+            if len(self._hasty) >= ROUTES_MAX:
+                self._hasty.clear()
+            route = [each for each in self.subscriptions if each.as_they_come and matches(each.pattern, event.topic)]
+            self._hasty[event.topic] = route
+        if route:
+            self._offer(event, route)
+
+    def correct(self, event: Any) -> None:
+        """After its turn."""
+        message = self.opened(event)
+        if message is not None:
+            for subscription in self._route(event.topic):
+                subscription.offer(Correction(message))
+
+    def opened(self, event: Any) -> Message | None:
+        """As the application sees it; None for a piece of a larger one, or if it cannot be read."""
+        try:
+            envelope = unpack(event.payload)
+        except WireError:
+            return None
+        if envelope.fragment is not None:
+            return None
+        now_us, published_us = self._unix_us(), envelope.published_us
+        return Message(event.topic, envelope.payload, event.source, event.seq, published_us, now_us, envelope.headers)
+
+    def _offer(self, event: Any, route: list[Subscription]) -> None:
         payload: bytes = event.payload
         if len(payload) < PLAIN_BYTES or payload[0] or payload[1] & 0x80:
             self._deliver_dressed(event, route)
@@ -121,9 +166,11 @@ class Switchboard:
         for subscription in route:
             subscription.offer(message)
 
-    def gap(self, source: str, lost: int, reason: str) -> None:
-        """The layers below gave up on messages of a source; on which topics is not known."""
-        for subscription in self.subscriptions:
+    def gap(self, source: str, lost: int, reason: str, topic: str = "") -> None:
+        """The layers below gave up on messages of a source; on which topics is not always known."""
+        for subscription in list(self.subscriptions):
+            if topic and (subscription.as_they_come or not matches(subscription.pattern, topic)):
+                continue
             subscription.lost += lost
             subscription.offer(Gap(lost, reason, source))
 

@@ -120,6 +120,9 @@ class Cyclon:
     def sample(self, count: int) -> list[NodeId]:
         return sample(self.env.rng, list(self.ages), count)
 
+    def acquaintances(self, count: int) -> list[NodeId]:
+        return self.sample(count)
+
     def rtt_us(self, peer: NodeId) -> int | None:
         return None
 

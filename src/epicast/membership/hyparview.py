@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from epicast.core.chance import sample
 from epicast.core.env import Env
 from epicast.core.ids import NodeId
 from epicast.core.message import Message
@@ -107,6 +108,10 @@ class HyParView(LinkKeeper):
 
     def sample(self, count: int) -> list[NodeId]:
         return self.active.sample(self.env.rng, count)
+
+    def acquaintances(self, count: int) -> list[NodeId]:
+        """The passive view is renewed all the time, the active one is not."""
+        return sample(self.env.rng, [*self.active.items, *self.passive.items], count)
 
     def rtt_us(self, peer: NodeId) -> int | None:
         pulse = self.pulses.get(peer)

@@ -49,6 +49,9 @@ class Views:
     def sample(self, count: int) -> list[NodeId]:
         return self._links.sample(self.env.rng, count)
 
+    def acquaintances(self, count: int) -> list[NodeId]:
+        return self.sample(count)
+
     # How far others are
 
     def distance(self, peer: NodeId) -> int:

@@ -47,6 +47,9 @@ class Static:
     def sample(self, count: int) -> list[NodeId]:
         return self.env.rng.sample(self._peers, min(count, len(self._peers)))
 
+    def acquaintances(self, count: int) -> list[NodeId]:
+        return self.sample(count)
+
     def rtt_us(self, peer: NodeId) -> int | None:
         return None
 

@@ -16,64 +16,78 @@ from epicast.core.env import Env
 from epicast.core.errors import ConfigError
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
-from epicast.core.records import Kind
+from epicast.core.ordered import OrderName
 from epicast.core.roles import Deliver, Disseminator, Membership
-from epicast.dissemination.balls import MEMORY_ROUNDS, Balls, Level
+from epicast.dissemination.balls import MEMORY_ROUNDS, Balls
 from epicast.ordering.stability import Stability, Waiting
-from epicast.ordering.stable import EptoConfig, StableOrder
+from epicast.ordering.stable import EptoConfig, Level, Pending, StableOrder
 
 __all__ = ["Epto", "EptoConfig"]
 
 
-class Epto:
-    __slots__ = ("balls", "config", "env", "order", "stability")
+class TotalOrder:
+    """What EpTO does in each round, however payloads travel."""
 
-    handles: ClassVar[tuple[type[Message], ...]] = ()
+    __slots__ = ("balls", "env", "order", "stability")
 
-    def __init__(self, env: Env, config: EptoConfig, members: Membership, deliver: Deliver) -> None:
-        self.env, self.config = env, config
+    payloads_in_balls: ClassVar[bool]
+
+    def __init__(self, env: Env, config: EptoConfig, deliver: Deliver) -> None:
+        self.env = env
         self.order = StableOrder(env, config, deliver)
         self.balls: Balls
         self.stability: Stability
 
+    def use(self, balls: Balls) -> None:
+        self.balls = balls
+        self.balls.on_round = self.on_round
+        self.stability = Stability(self.balls, self.order)
+
+    def order_of(self, pattern: str) -> OrderName:
+        return "total"
+
+    def has_room(self, topic: str) -> bool:
+        return self.balls.has_room() and self.order.has_room()
+
+    def on_round(self, levels: list[tuple[int, Level]]) -> None:
+        balls, order = self.balls, self.order
+        for ttl, level in levels:
+            order.take_level(ttl, balls.round - ttl, level, payloads=self.payloads_in_balls)
+        order.release(balls.round - balls.clock.stable_after * balls.ttl, self._may_wait)
+        self.stability.on_round()
+        if balls.round % (MEMORY_ROUNDS * balls.ttl) == 0:
+            order.forget_old()
+
+    def _may_wait(self, event: Pending) -> bool:
+        return False
+
+    def waiting(self, topic: str | None = None) -> list[Waiting]:
+        """The events that wait for their turn, each with the probability that nothing will come before it."""
+        return self.stability.waiting(topic)
+
+
+class Epto(TotalOrder):
+    __slots__ = ("config",)
+
+    handles: ClassVar[tuple[type[Message], ...]] = ()
+    payloads_in_balls = True
+
+    def __init__(self, env: Env, config: EptoConfig, members: Membership, deliver: Deliver) -> None:
+        super().__init__(env, config, deliver)
+        self.config = config
+
     def attach(self, dissemination: Disseminator) -> None:
         if not isinstance(dissemination, Balls):
             raise ConfigError("stack.ordering.protocol: epto goes with balls; over another dissemination use epto-ids")
-        self.balls = dissemination
-        self.balls.on_round = self.on_round
-        self.stability = Stability(self.balls, self.order)
+        self.use(dissemination)
 
     def start(self) -> None: ...
 
     def leave(self) -> None: ...
 
-    def has_room(self, topic: str) -> bool:
-        return self.balls.has_room() and self.order.has_room()
-
     def dress(self, topic: str, payload: bytes) -> bytes:
         return payload  # the key of an event says all
 
     def receive(self, event: Event, sender: NodeId) -> None:
-        """Our own, as it goes into its first ball: it is delivered when its turn comes."""
-        me = self.env.me
-        self.env.record(Kind.PUBLISH, me, me, event.seq, 0, event.topic)
-
-    def on_round(self, levels: list[tuple[int, Level]]) -> None:
-        balls, order = self.balls, self.order
-        pending = order.pending
-        for ttl, level in levels:
-            birth = balls.round - ttl
-            for key, (topic, payload) in level.items():
-                known = pending.get(key)
-                if known is None:
-                    order.take(key, birth, ttl, topic, payload)
-                elif birth < known.birth:
-                    known.birth = birth
-        order.release(balls.round - balls.clock.stable_after * balls.ttl)
-        self.stability.on_round()
-        if balls.round % (MEMORY_ROUNDS * balls.ttl) == 0:
-            order.forget_old()
-
-    def waiting(self, topic: str | None = None) -> list[Waiting]:
-        """The events that wait for their turn, each with the probability that nothing will come before it."""
-        return self.stability.waiting(topic)
+        """Balls hand over whole rounds instead."""
+        raise AssertionError("balls below an order deliver nothing themselves")

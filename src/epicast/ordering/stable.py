@@ -27,16 +27,19 @@ from epicast.core.ordered import Ordered
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver
 from epicast.dissemination.ball_keys import read_key
+from epicast.dissemination.ball_messages import Entry
 
 FIRST = b""  # before all keys
 
 Size = Annotated[int, msgspec.Meta(ge=1)]
+Level = dict[bytes, Entry]
 
 
 class EptoConfig(Config):
     scope: Literal["topic", "all"] = "topic"  # one order for each topic, or one for all together
     late: Literal["drop", "correct"] = "drop"  # what comes after its turn is lost, or handed over as a correction
     pending_max: Size = 65_536  # our guess; from half of it on publishers wait, above, events of others are dropped
+    pending_bytes_max: Size = 1 << 26  # our guess; of payloads, likewise
     topics_max: Size = 4_096  # our guess; at the cap the order of a topic without pending events is forgotten
 
 
@@ -72,6 +75,7 @@ class StableOrder:
         "_done",
         "_floor",
         "accepted",
+        "bytes",
         "config",
         "deliver",
         "env",
@@ -87,15 +91,29 @@ class StableOrder:
         self.lines: dict[str, Line] = {}
         self.late = 0  # events that came after their turn
         self.accepted = 0
+        self.bytes = 0  # of the payloads that wait
         self.sights: dict[int, int] = {}  # how many events were how old when they came
         self._floor = FIRST  # the last event of the orders that were forgotten
         self._done: dict[bytes, None] = {}  # delivered or given up, in this while and in the one before
         self._before: dict[bytes, None] = {}
 
     def has_room(self) -> bool:
-        return len(self.pending) < self.config.pending_max // 2
+        config = self.config
+        return len(self.pending) < config.pending_max // 2 and self.bytes < config.pending_bytes_max // 2
 
     # Events
+
+    def take_level(self, ttl: int, birth: int, level: Level, *, payloads: bool) -> None:
+        """Events of a ball that have so many rounds behind them. Most have come before, in other balls."""
+        pending, done, before = self.pending, self._done, self._before
+        for key in level:
+            known = pending.get(key)
+            if known is not None:
+                if birth < known.birth:
+                    known.birth = birth
+            elif key not in done and key not in before:
+                topic, payload = level[key]
+                self.take(key, birth, ttl, topic, payload if payloads else None)
 
     def take(self, key: bytes, birth: int, hops: int, topic: str, payload: bytes | None) -> None:
         """An event came, for the first time or again. `birth` is the round in which it would have been born."""
@@ -103,7 +121,8 @@ class StableOrder:
         if known is not None:
             if birth < known.birth:
                 known.birth = birth
-            if known.payload is None and payload is not None and topic == known.topic:
+            lacking = known.payload is None and payload is not None and topic == known.topic
+            if lacking and self._fits(key, topic, payload or b""):
                 known.payload = payload
             return
         if key in self._done or key in self._before:
@@ -112,12 +131,23 @@ class StableOrder:
         if key <= line.last:
             self._take_late(Pending(key, birth, hops, topic, payload))
         elif len(self.pending) >= self.config.pending_max:
-            self.env.record(Kind.NONSENSE, topic=topic, detail="more pending events than pending_max")
-        else:
+            self._give_up(key, topic, "above pending_max")
+        elif self._fits(key, topic, payload or b""):
             self.accepted += 1
             self.sights[hops] = self.sights.get(hops, 0) + 1
             self.pending[key] = Pending(key, birth, hops, topic, payload)
             heappush(line.heap, key)
+
+    def _fits(self, key: bytes, topic: str, payload: bytes) -> bool:
+        if self.bytes + len(payload) > self.config.pending_bytes_max:
+            self._give_up(key, topic, "above pending_bytes_max")
+            return False
+        self.bytes += len(payload)
+        return True
+
+    def _give_up(self, key: bytes, topic: str, why: str) -> None:
+        _, source, seq = read_key(key)
+        self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
 
     def _take_late(self, late: Pending) -> None:
         self._done[late.key] = None
@@ -125,8 +155,7 @@ class StableOrder:
         if self.config.late == "correct" and late.payload is not None:
             self.env.correct(late.event())
             return
-        _, source, seq = read_key(late.key)
-        self.env.record(Kind.GAP, source=source, seq=seq, topic=late.topic, detail="1 late")
+        self._give_up(late.key, late.topic, "late")
 
     def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
         """Deliver what was born before that round, and has nothing younger in front of it. Whatever lacks its payload
@@ -143,10 +172,12 @@ class StableOrder:
                 self._give(event)
 
     def _give(self, event: Pending) -> None:
-        _, source, seq = read_key(event.key)
         if event.payload is None:
-            self.env.record(Kind.GAP, source=source, seq=seq, topic=event.topic, detail="1 without its payload")
-        elif event.taken:
+            self._give_up(event.key, event.topic, "without its payload")
+            return
+        self.bytes -= len(event.payload)
+        if event.taken:
+            _, source, seq = read_key(event.key)
             self.env.record(Kind.DELIVER, NOBODY, source, seq, event.hops, event.topic)
         else:
             self.deliver(event.event(), NOBODY)

@@ -11,9 +11,10 @@
     [ordering]
     protocol = "fifo"
 
-The order is optional: without it events are delivered as they come. Named stacks are the TOML files in `named/`; a user's own file or table works the same. `promises` names the guarantees
-(`core/promises.py`) that the stack gives as long as its faults are of the kind that it mends; a run that breaks one has
-failed its check. Without the key it promises nothing.
+The order is optional: without it events are delivered as they come. Named stacks are the TOML files in `named/`; a
+user's own file or table works the same. `promises` names the guarantees (`core/promises.py`) that the stack gives as
+long as its faults are of the kind that it mends; a run that breaks one has failed its check. Without the key it
+promises nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Makes machine code of a kernel, and keeps it for the next process.
 
-Only the kernels import this, and whoever needs a kernel imports it when it is called: numba takes half a second to load.
+Only the kernels import this, and whoever needs a kernel imports it when it is needed: numba is slow to load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from epicast.core.errors import EpicastError
 
@@ -32,5 +32,4 @@ def compiled(function: F) -> F:
 
 
 def _jit(function: F, *, cache: bool) -> F:
-    made: F = numba.njit(cache=cache, error_model="numpy")(function)
-    return made
+    return cast(F, numba.njit(cache=cache, error_model="numpy")(function))

@@ -61,3 +61,25 @@ def matches(pattern: str, topic: str) -> bool:
         else:
             return False
     return all(level == ANY for level in wanted[at:])
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Is every topic that matches the second pattern sure to match the first? May say no where it is so."""
+    levels = compiled(narrow)
+    if ANY in levels and ANY not in compiled(wide):
+        return False  # any number of levels is more than one
+    return matches(wide, narrow)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Is there a topic that matches both?"""
+    return _overlap(compiled(one), compiled(other))
+
+
+@lru_cache(maxsize=4096)
+def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    if not one or not other:
+        return all(level == ANY for level in one or other)
+    if one[0] == ANY or other[0] == ANY:
+        return _overlap(one[1:], other) or _overlap(one, other[1:])
+    return (one[0] == other[0] or ONE in (one[0], other[0])) and _overlap(one[1:], other[1:])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epicast.core.errors import EpicastError
-from epicast.live.topics import compiled, matches, require_topic
+from epicast.core.patterns import compiled, matches, require_topic
 
 levels = st.text(st.characters(codec="utf-8", exclude_characters="/*"), min_size=1, max_size=4)
 topics = st.lists(levels, min_size=1, max_size=4).map("/".join)

@@ -1,0 +1,215 @@
+"""Messages that name others which must come before them, whatever clock the names come from.
+
+A message has its turn when the one before it in its publisher's stream is done; then all that it names must be done
+too: delivered here, given up, or before our beginning. It waits for one of them at a time, and is found by that one's
+name when it comes: nobody else is looked at.
+
+A name that we have never heard of may be of a message that is slower than those which name it, or of one from before
+our beginning; nobody can tell (E-PS-15). So who names it is held for `settle_us`. After that the name is *unmet*: if
+its message comes after all, it is too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from epicast.core.config import PositiveDuration
+from epicast.core.env import Env
+from epicast.core.errors import ConfigError, WireError
+from epicast.core.ids import MsgId, NodeId
+from epicast.core.ordered import Ordered
+from epicast.core.roles import Deliver
+from epicast.ordering.ranked import Ranked
+from epicast.ordering.waiting import Cap, Held, Stream, Turn, WaitingConfig, WaitingRoom
+
+
+class CausalConfig(WaitingConfig):
+    clock: Literal["barrier", "vector"] = "barrier"  # our choice: barriers suit groups that change
+    barrier_max: Cap = 256  # our guess; messages named by one; at the cap the publisher waits
+    stable_us: PositiveDuration = 60_000_000  # our guess; what was delivered longer ago is not named any more
+    vector_max: Cap = 1_024  # our guess; publishers in a group with vectors; further ones are dropped
+
+    def check(self) -> None:
+        super().check()
+        if self.stable_us <= self.patience_us:
+            raise ConfigError(f"stable_us: expected more than patience_us = {self.patience_us} us")
+
+
+class Named(Held):
+    """A message that came, with the names of others."""
+
+    __slots__ = ("at", "awaits", "doubted", "names", "patient", "shaky")
+
+    def __init__(self, event: Ordered, sender: NodeId, number: int, size: int, now_us: int) -> None:
+        super().__init__(event, sender, number, size, now_us)
+        self.names: tuple[MsgId, ...] = ()
+        self.at = 0  # those before this one are done
+        self.awaits: MsgId | None = None  # the one that it waits for
+        self.doubted = False  # it is held
+        self.patient = False  # and need not be held any more
+        self.shaky = False  # something that it names was not delivered here
+
+
+N = TypeVar("N", bound=Named)
+
+
+class Unmet(NamedTuple):
+    """Messages that were named, and given up before we heard anything of their publisher."""
+
+    first: int  # from here on it was reported as lost
+    next: int
+
+
+class Predecessors(WaitingRoom[N], Generic[N]):
+    __slots__ = ("awaited", "causal", "doubts", "own", "started_us", "unmet")
+
+    def __init__(self, env: Env, config: CausalConfig, deliver: Deliver) -> None:
+        super().__init__(env, config, deliver)
+        self.causal = config
+        self.own: Stream[N] = Stream(env.me)
+        self.awaited: dict[NodeId, dict[int, list[N]]] = {}  # who waits for what
+        self.doubts: Ranked[N] = Ranked(self.waiting)  # held because of what we do not have, until when
+        self.unmet: dict[NodeId, Unmet] = {}
+        self.started_us = env.now_us()
+
+    # What a clock does
+
+    def has_room(self) -> bool:
+        return True
+
+    def header(self) -> bytes:
+        """Of our next message."""
+        raise NotImplementedError
+
+    def read(self, event: Ordered, sender: NodeId, header: bytes, size: int) -> N:
+        """Raises WireError on nonsense."""
+        raise NotImplementedError
+
+    def published(self, held: N) -> None:
+        """Our own message is on its way."""
+
+    def publish(self, held: N) -> None:
+        assert held.number == self.own.next, "our numbers have no holes"
+        self.own.next += 1
+        self.published(held)
+        self.deliver(held.event, held.sender)
+
+    def check_names(self, source: NodeId, names: tuple[MsgId, ...]) -> None:
+        """Nobody can have heard of its own future or of ours, and ids of two types are not of one run."""
+        me = self.env.me
+        for name, number in names:
+            if name == source or type(name) is not type(me) or (name == me and number >= self.own.next):
+                raise WireError(f"a message that cannot come before: {number} of {name}")
+
+    # Waiting for names
+
+    def judge(self, held: N) -> Turn:
+        self._stop_waiting(held)
+        names = held.names
+        while held.at < len(names):
+            name, number = names[held.at]
+            stream = self.streams.get(name) if name != self.env.me else self.own
+            if stream is None:
+                if not (self._is_unmet(name, number) or self.held_long_enough(held)):
+                    return self._wait_for(held, name, number)
+                self.miss(name, number)
+                held.shaky = True
+            elif not stream.settled or number >= stream.next:
+                return self._wait_for(held, name, number)
+            elif number < stream.sound:
+                held.shaky = True
+            held.at += 1
+        return Turn.NOW
+
+    def _wait_for(self, held: N, name: NodeId, number: int) -> Turn:
+        self.awaited.setdefault(name, {}).setdefault(number, []).append(held)
+        held.awaits = (name, number)
+        return Turn.LATER
+
+    def _stop_waiting(self, held: N) -> None:
+        if held.awaits is not None:
+            name, number = held.awaits
+            held.awaits = None
+            waiters = self.awaited[name][number]
+            waiters.remove(held)
+            if not waiters:
+                self._nobody_waits(name, number)
+
+    def _nobody_waits(self, name: NodeId, number: int) -> None:
+        del self.awaited[name][number]
+        if not self.awaited[name]:
+            del self.awaited[name]
+
+    def _wake(self, name: NodeId, number: int) -> None:
+        self.ready.extend(self.awaited[name][number])  # each stops waiting when it is judged
+
+    def released(self, held: N) -> None:
+        source, number = held.event.source, held.number
+        if number in self.awaited.get(source, ()):
+            self._wake(source, number)
+
+    def passed(self, stream: Stream[N]) -> None:
+        for number in self.awaited.get(stream.source, ()):
+            if number < stream.next:
+                self._wake(stream.source, number)
+
+    def left(self, held: N) -> None:
+        self._stop_waiting(held)
+
+    # Names that we have never heard of
+
+    def held_long_enough(self, held: N) -> bool:
+        """What stands on something that we do not have is held for a while: it may still come."""
+        due_us = held.since_us + self.config.settle_us
+        if held.patient or due_us <= self.env.now_us():
+            return True
+        if not held.doubted:
+            held.doubted = True
+            self.doubts.push(due_us, held)
+        return False
+
+    def miss(self, name: NodeId, number: int) -> None:
+        """It is given up. Whoever names it had it no longer than `stable_us` ago, so that we know, if we are old enough
+        ourselves, that it was owed to us."""
+        if self._is_unmet(name, number):
+            return
+        old = self.unmet.pop(name, None)
+        if self.env.now_us() - self.started_us < self.causal.stable_us + self.causal.patience_us:
+            self.unmet[name] = Unmet(number + 1, number + 1)
+        else:
+            first, following = old or (number, number)
+            self.unmet[name] = Unmet(first, number + 1)
+            self.gap(Stream(name), f"{number + 1 - following} lost", None)
+        if len(self.unmet) > self.config.streams_max:
+            del self.unmet[next(iter(self.unmet))]
+
+    def _is_unmet(self, name: NodeId, number: int) -> bool:
+        unmet = self.unmet.get(name)
+        return unmet is not None and number < unmet.next
+
+    def meet(self, key: Hashable, held: N, topic: str) -> Stream[N] | None:
+        stream, source = super().meet(key, held, topic), held.event.source
+        if stream is None:
+            return None
+        for number in self.awaited.get(source, ()):
+            self._wake(source, number)
+        unmet = self.unmet.pop(source, None)
+        if unmet is not None:
+            self.begin(stream, unmet.next)
+            stream.first = unmet.first
+        return stream
+
+    def forgettable(self, stream: Stream[N]) -> bool:
+        return stream.source not in self.awaited
+
+    def deadlines(self) -> list[int]:
+        found = super().deadlines()
+        doubt = self.doubts.first()
+        return found if doubt is None else [*found, doubt[0]]
+
+    def overdue(self, now_us: int) -> None:
+        super().overdue(now_us)
+        while (doubt := self.doubts.first()) is not None and doubt[0] <= now_us:
+            self.doubts.pop()
+            self.ready.append(doubt[1])
