@@ -19,6 +19,10 @@ NOT_DELIVERED = 1
 def cluster(
     nodes: Annotated[int, typer.Argument(metavar="N", help="How many processes, up to 200.")],
     stack: Annotated[str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.")] = "brisa",
+    order: Annotated[
+        list[str] | None,
+        option("Cluster", "ORDER", "Of all topics: fifo, causal, total; or PATTERN=ORDER, repeated."),
+    ] = None,
     base_port: Annotated[
         int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")
     ] = None,
@@ -33,6 +37,7 @@ def cluster(
     messages: Annotated[
         int | None, option("Workload", "N", "So many are published by the first node; all shall deliver them.", min=1)
     ] = None,
+    publishers: Annotated[int, option("Workload", "K", "The first K nodes publish, each its share.", min=1)] = 1,
     rate: Annotated[float, option("Workload", "R", "So many a second; 0: as fast as it goes.", min=0)] = 100.0,
     payload: Annotated[int, option("Workload", "BYTES", "The size of a message.", min=1, max=1 << 18)] = 1000,
     trace: Annotated[
@@ -53,8 +58,8 @@ def cluster(
     from epicast.live.running import run
 
     command = [sys.executable, "-m", "epicast.cli.main", "node"]
-    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls, areas, far_delay)
-    workload = None if messages is None else Workload(messages, rate, payload)
+    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls, areas, far_delay, order or ())
+    workload = None if messages is None else Workload(messages, rate, payload, min(publishers, nodes))
     audience = _Audience(as_json=as_json, quiet=quiet, lasting=seconds is None)
     run(conduct(plan, workload, seconds, audience))
     if audience.failed:

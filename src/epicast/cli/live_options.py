@@ -25,6 +25,10 @@ ClusterName = Annotated[
 StackName = Annotated[
     str | None, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file. Default: brisa.", "--stack")
 ]
+Order = Annotated[
+    list[str] | None,
+    option("Cluster", "ORDER", "Of all topics: fifo, causal or total; or PATTERN=ORDER, repeated. Alike on all nodes."),
+]
 Listen = Annotated[
     str | None, option("Cluster", "ADDRESS", "Default: a free port, at the address from which the seed is reached.")
 ]
@@ -50,6 +54,7 @@ def node_flags(
     stack: str | None,
     keys: Path | None,
     name: str | None,
+    order: list[str] | None = None,
     *,
     lan: bool,
     sign: bool,
@@ -62,6 +67,7 @@ def node_flags(
         "lan": lan or None,
         "cluster": cluster,
         "stack": _stack(stack),
+        "order": orders_from(order),
         "keys": text(keys),
         "name": name,
         "sign": sign or None,
@@ -73,6 +79,23 @@ def _stack(stack: str | None) -> Any:
     from epicast.cli.settings import stack_from
 
     return None if stack is None else stack_from(stack)
+
+
+def orders_from(given: list[str] | None) -> str | dict[str, str] | None:
+    """`total` is for all topics, `ledger/**=total` for those that match."""
+    from epicast.core.errors import EpicastError
+
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    orders: dict[str, str] = {}
+    for text in given:
+        pattern, equals, order = text.rpartition("=")
+        if not equals or not pattern:
+            raise EpicastError(f"--order {text}: expected PATTERN=ORDER, like ledger/**=total, or one order for all")
+        orders[pattern] = order
+    return orders
 
 
 def text(path: Path | None) -> str | None:

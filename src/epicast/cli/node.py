@@ -19,6 +19,7 @@ def node(
     lan: live.Lan = False,
     cluster: live.ClusterName = None,
     stack: live.StackName = None,
+    order: live.Order = None,
     timeout: Annotated[
         float | None,
         option("Cluster", "SECONDS", "Give up if nobody lets us in within so long. Default: keep trying.", min=0.1),
@@ -56,7 +57,7 @@ def node(
     from epicast.live.serve import serve
     from epicast.live.settings import Settings
 
-    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure) | {
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, order, lan=lan, sign=sign, insecure=insecure) | {
         "advertise": advertise,
         "admin": admin,
         "admin_public": admin_public or None,

@@ -23,6 +23,7 @@ def pub(
     lan: live.Lan = False,
     cluster: live.ClusterName = None,
     stack: live.StackName = None,
+    order: live.Order = None,
     listen: live.Listen = None,
     timeout: live.Join = live.JOIN_S,
     keys: live.Keys = None,
@@ -39,7 +40,7 @@ def pub(
 
     if message is not None and whole:
         raise EpicastError("--whole is for stdin: leave it or MESSAGE out")
-    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure)
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, order, lan=lan, sign=sign, insecure=insecure)
     sys.stdout.flush()  # what follows is written past it
     done = run(
         pubsub.publish(

@@ -21,10 +21,14 @@ def sub(
         str,
         option("Messages", "NAME", "If we do not keep up: block, drop-oldest, drop-newest or disconnect."),
     ] = "drop-oldest",
+    as_they_come: Annotated[
+        bool, option("Messages", None, "Do not wait for the order of the topic.", "--as-they-come")
+    ] = False,
     seed: live.Seed = None,
     lan: live.Lan = False,
     cluster: live.ClusterName = None,
     stack: live.StackName = None,
+    order: live.Order = None,
     listen: live.Listen = None,
     timeout: live.Join = live.JOIN_S,
     keys: live.Keys = None,
@@ -45,13 +49,14 @@ def sub(
     from epicast.live.running import run
     from epicast.live.settings import Settings
 
-    flags = live.node_flags(listen, seed, cluster, stack, keys, name, lan=lan, sign=sign, insecure=insecure)
+    flags = live.node_flags(listen, seed, cluster, stack, keys, name, order, lan=lan, sign=sign, insecure=insecure)
     sys.stdout.flush()  # what follows is written past it
     printed = run(
         pubsub.subscribe(
             Settings.read(None, flags),
             pattern,
             policy=cast(Any, policy),
+            order="none" if as_they_come else None,
             count=count,
             as_json=as_json,
             seconds=seconds,

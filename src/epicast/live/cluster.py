@@ -39,6 +39,7 @@ class Plan:
     tls: bool = False
     areas: int = 1  # the nodes are dealt to them in turn
     far_delay: str = "25ms"  # between areas, one way
+    order: Sequence[str] = ()  # as the nodes' option has it
 
     def check(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -116,6 +117,7 @@ class Cluster:
         admin = 0 if plan.base_port is None else port + plan.nodes
         options = ["--json", "--orders", "--listen", f"{HOST}:{port}", "--admin", f"{HOST}:{admin}", *more]
         options += ["--stack", plan.stack]
+        options += [part for order in plan.order for part in ("--order", order)]
         if plan.areas > 1:
             options += ["--area", f"area-{(number - 1) % plan.areas + 1}", "--far-delay", plan.far_delay]
         if plan.tls:
@@ -154,21 +156,31 @@ class Cluster:
 
     # Workload
 
-    async def play(self, messages: int, rate: float, payload_bytes: int) -> Outcome:
-        """The first node publishes; every node shall deliver."""
-        first = self.members[0]
+    async def play(self, messages: int, rate: float, payload_bytes: int, publishers: int = 1) -> Outcome:
+        """The first nodes publish; every node shall deliver."""
         before = await asyncio.gather(*(get_status(member.admin, 30.0) for member in self.members))
-        await first.order(f"publish {TOPIC} {messages} {rate} {payload_bytes}")
-        said = await first.answer(60.0 + (2 * messages / rate if rate else messages / 100))
+        share, more = divmod(messages, publishers)
+        said = await asyncio.gather(
+            *(
+                self._publish(member, share + (at < more), rate / publishers, payload_bytes)
+                for at, member in enumerate(self.members[:publishers])
+            )
+        )
         statuses = await self._settled(messages)
         return Outcome(
             messages,
             payload_bytes,
-            said["seconds"],
+            max(said),
             {number: _counted(status, "delivered") for number, status in statuses.items()},
             sum(_counted(status, "duplicates") for status in statuses.values()),
             *(_sent(statuses.values(), where) - _sent(before, where) for where in ("near", "far")),
         )
+
+    async def _publish(self, member: Member, messages: int, rate: float, payload_bytes: int) -> float:
+        """How long it took."""
+        await member.order(f"publish {TOPIC} {messages} {rate} {payload_bytes}")
+        said = await member.answer(60.0 + (2 * messages / rate if rate else messages / 100))
+        return float(said["seconds"])
 
     async def _settled(self, messages: int) -> dict[int, dict[str, Any]]:
         """What every node tells of itself once all have all messages, or no more come."""

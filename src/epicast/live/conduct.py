@@ -15,6 +15,7 @@ class Workload:
     messages: int
     rate: float
     payload_bytes: int
+    publishers: int = 1
 
 
 class Audience(Protocol):
@@ -40,7 +41,8 @@ async def _play(cluster: Cluster, workload: Workload | None, seconds: float | No
     await cluster.ready()
     audience.ready(cluster, loop.time() - began)
     if workload is not None:
-        audience.played(await cluster.play(workload.messages, workload.rate, workload.payload_bytes))
+        load = workload
+        audience.played(await cluster.play(load.messages, load.rate, load.payload_bytes, load.publishers))
     try:
         async with asyncio.timeout(seconds):
             await cluster.watch(audience.ended_early)

@@ -13,7 +13,7 @@ from epicast.core.errors import EpicastError
 from epicast.core.patterns import compiled, require_topic
 from epicast.live.blocking import everything, lines, write_all
 from epicast.live.config import Policy
-from epicast.live.messages import Gap, Message, Receipt
+from epicast.live.messages import Correction, Gap, Message, Receipt
 from epicast.live.node import Node
 from epicast.live.running import join, on_stop, running, sent, unless
 from epicast.live.settings import Settings, make_node
@@ -101,6 +101,7 @@ async def subscribe(
     pattern: str,
     *,
     policy: Policy,
+    order: str | None = None,
     count: int | None,
     as_json: bool,
     seconds: float | None,
@@ -113,14 +114,21 @@ async def subscribe(
     with on_stop() as stopped:
         async with running(make_node(settings)) as node:
             printer = Printer(count, note, as_json=as_json)
-            await unless(stopped, _listen(node, pattern, policy, printer, seconds, join_s, note))
+            await unless(stopped, _listen(node, pattern, policy, order, printer, seconds, join_s, note))
             return printer.printed
 
 
 async def _listen(
-    node: Node, pattern: str, policy: Policy, printer: Printer, seconds: float | None, join_s: float, note: Note
+    node: Node,
+    pattern: str,
+    policy: Policy,
+    order: str | None,
+    printer: Printer,
+    seconds: float | None,
+    join_s: float,
+    note: Note,
 ) -> None:
-    async with node.subscribe(pattern, policy=policy) as messages:
+    async with node.subscribe(pattern, policy=policy, order=order) as messages:
         await join(node, join_s)
         note(f"subscribed to {pattern} as {node.address}")
         try:
@@ -157,11 +165,22 @@ class Printer:
 
     def _line(self, item: Item) -> bytes:
         if self._as_json:
-            return _encoded(gap_table(item) if isinstance(item, Gap) else message_table(item))
+            return _encoded(item_table(item))
         if isinstance(item, Gap):
             self._note(f"{item.lost:,} messages are missing here: {item.reason}")
             return b""
+        if isinstance(item, Correction):
+            self._note("a message that belongs before some of these came late:")
+            item = item.message
         return item.payload + b"\n"
+
+
+def item_table(item: Item) -> dict[str, Any]:
+    if isinstance(item, Gap):
+        return gap_table(item)
+    if isinstance(item, Correction):
+        return {"correction": message_table(item.message)}
+    return message_table(item)
 
 
 def message_table(message: Message) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class Settings(Config):
     seeds: tuple[str, ...] = ()  # host:port, a name with several addresses, or @file with one a line
     cluster: str = ""  # nothing: the one of the certificate, or "epicast"
     stack: str | dict[str, Any] = "brisa"  # a name, or a table as in a stack's file
+    order: str | dict[str, str] = ""  # fifo, causal or total for all topics, or by pattern; alike on all nodes
+    order_settings: dict[str, dict[str, Any]] = {}  # of these orders, by name
 
     keys: str = ""  # the folder that `epicast keys issue --out` made
     name: str = ""  # of the certificate in it
@@ -96,6 +98,8 @@ def make_node(settings: Settings) -> Node:
         trace=settings.trace or None,
         trace_level=settings.trace_level,
         area=settings.area,
+        order=settings.order or None,
+        order_settings=settings.order_settings or None,
     )
 
 
