@@ -20,6 +20,7 @@ def two_messages_of_one_publisher_swapped() -> Case:
         {"fifo": 1, "causal": 1, "total": 2},
         {"fifo": [(early, late)], "causal": [(a.row, b.row, early, late)], "total": [(*own, early, late)]},
         {"fifo": "process 1 delivered message 0 of process 0 after message 1"},
+        inversions=1,
     )
 
 
@@ -55,7 +56,7 @@ def an_answer_before_the_question() -> Case:
         "causal": "process 2 delivered message 0 of process 1 before message 0 of process 0, which its publisher knew"
     }
     total = (heard, answer.row + 1, early, late)
-    return Case(h, {"causal": 1, "total": 2}, {"causal": [proof], "total": [total]}, says)
+    return Case(h, {"causal": 1, "total": 2}, {"causal": [proof], "total": [total]}, says, inversions=1)
 
 
 @bad
@@ -151,7 +152,7 @@ def two_processes_swap_two_messages() -> Case:
     first, second = (a.row + 1, b.row + 2), (b.row + 1, b.row + 3)
     order = "process 0 delivered message 0 of process 0 before message 0 of process 1"
     says = {"total": f"{order}, process 1 the other way round"}
-    return Case(h, {"total": 2}, {"total": [tuple(sorted((*first, *second)))]}, says)
+    return Case(h, {"total": 2}, {"total": [tuple(sorted((*first, *second)))]}, says, inversions=1)
 
 
 @bad
@@ -178,7 +179,7 @@ def two_knots_apart() -> Case:
         h.crash(node)
     one = [h.deliver(4, posts[0]), h.deliver(4, posts[1]), h.deliver(5, posts[1]), h.deliver(5, posts[0])]
     two = [h.deliver(4, posts[2]), h.deliver(4, posts[3]), h.deliver(5, posts[3]), h.deliver(5, posts[2])]
-    return Case(h, {"total": 4}, {"total": [tuple(one), tuple(two)]})
+    return Case(h, {"total": 4}, {"total": [tuple(one), tuple(two)]}, inversions=2)
 
 
 @bad
@@ -190,4 +191,47 @@ def a_swap_around_a_message_that_one_of_them_lacks() -> Case:
     rows = [h.deliver(3, a), h.deliver(3, b), h.deliver(3, c), h.deliver(4, c), h.deliver(4, a)]
     h.crash(3)
     h.crash(4)
-    return Case(h, {"total": 3}, {"total": [(rows[0], rows[2], rows[3], rows[4])]})
+    # The one in between has no place either, though no two processes disagree about it.
+    return Case(h, {"total": 3}, {"total": [(rows[0], rows[2], rows[3], rows[4])]}, inversions=1)
+
+
+@bad
+def two_topics_each_swapped() -> Case:
+    """Four messages, but no pair across the topics counts."""
+    h = History(6)
+    one = [h.publish(node, "one", own=False) for node in range(2)]
+    two = [h.publish(node, "two", own=False) for node in (2, 3)]
+    for node in range(4):
+        h.crash(node)
+    rows = [h.deliver(4, post) for post in (one[0], two[0], one[1], two[1])]
+    rows += [h.deliver(5, post) for post in (one[1], two[1], one[0], two[0])]
+    proof = [(rows[0], rows[2], rows[4], rows[6]), (rows[1], rows[3], rows[5], rows[7])]
+    return Case(h, {"total": 4}, {"total": proof}, inversions=2)
+
+
+@bad
+def a_swap_and_a_hole_are_told_apart() -> Case:
+    h = History(5)
+    a, b, c = (h.publish(node, own=False) for node in range(3))
+    for node in range(3):
+        h.crash(node)
+    rows = [h.deliver(3, a), h.deliver(3, b), h.deliver(3, c), h.deliver(4, b), h.deliver(4, a)]
+    return Case(
+        h,
+        {"agreement": 1, "total": 2},
+        {"agreement": [(c.row, rows[2])], "total": [(rows[0], rows[1], rows[3], rows[4])]},
+        inversions=1,
+        holes=1,
+    )
+
+
+@bad
+def a_reversal_of_four() -> Case:
+    """One knot, in which every pair is swapped."""
+    h = History(6)
+    posts = [h.publish(node, own=False) for node in range(4)]
+    for node in range(4):
+        h.crash(node)
+    h.deliver(4, *posts)
+    h.deliver(5, *posts[::-1])
+    return Case(h, {"total": 4}, inversions=6)

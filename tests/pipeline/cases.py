@@ -15,6 +15,8 @@ class Case:
     wrong: dict[str, int]  # violations by guarantee
     proof: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)  # rows of the first findings
     says: dict[str, str] = field(default_factory=dict)  # what the first finding says
+    inversions: int = 0  # pairs of messages in opposite orders
+    holes: int = 0  # that agreement counts
 
 
 BAD: dict[str, Callable[[], Case]] = {}

@@ -171,6 +171,33 @@ def one_order_in_pieces() -> Good:
 
 
 @good
+def two_topics_in_different_relative_orders() -> Good:
+    """Every topic has an order of its own: who delivers one of the other topic first says nothing."""
+    h = History(6)
+    a, b = h.publish(0, "one", own=False), h.publish(1, "one", own=False)
+    c, d = h.publish(2, "two", own=False), h.publish(3, "two", own=False)
+    for node in range(4):
+        h.crash(node)
+    h.deliver(4, a, b, c, d)
+    h.deliver(5, c, a, d, b)
+    return Good(h, {"total": 4, "agreement": 8}, {"total": "0 inversions and 0 holes"})
+
+
+@good
+def a_circle_that_only_two_topics_together_make() -> Good:
+    h = History(6)
+    a, b, c = h.publish(0, "one", own=False), h.publish(1, "two", own=False), h.publish(2, "one", own=False)
+    for node in range(3):
+        h.crash(node)
+    h.deliver(3, a, b)
+    h.deliver(4, b, c)
+    h.deliver(5, c, a)
+    for node in range(3, 6):
+        h.crash(node)
+    return Good(h, {"total": 3})
+
+
+@good
 def those_that_subscribed_too_late_or_not_to_the_end() -> Good:
     h = History(5)
     h.subscribe(0, 1, 2)

@@ -74,6 +74,26 @@ def test_a_broken_promise_is_shown_with_its_rows_and_exit_code_1(
     assert "rows" in out
 
 
+def test_holes_and_inversions_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def total(folder: Path, code: int) -> dict[str, Any]:
+        assert epicast(["check", str(folder), "--json"]) == code
+        told = json.loads(capsys.readouterr().out)
+        return next(each for each in told["guarantees"] if each["guarantee"] == "total")
+
+    history = History(4)
+    a, b = history.publish(0), history.publish(1)
+    history.deliver(2, a, b)
+    history.save(tmp_path / "runs" / "holes", ["total"])
+    found = total(tmp_path / "runs" / "holes", 0)
+    assert (found["violations"], found["numbers"]) == (0, {"holes": 4, "inversions": 0, "knots": 0})
+    history.deliver(3, b, a)
+    history.save(tmp_path / "runs" / "swapped", ["total"])
+    found = total(tmp_path, 1)
+    assert (found["violations"], found["numbers"]) == (2, {"holes": 6, "inversions": 1, "knots": 1})
+    assert epicast(["check", str(tmp_path), "-q"]) == 1
+    assert "6 holes, 1 inversions" in " ".join(capsys.readouterr().out.split())
+
+
 def test_all_runs_of_a_sweep_are_judged_and_the_damaged_ones_named(
     sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,9 @@ def test_a_bad_history_is_rejected_with_its_proof(make: Callable[[], Case], tmp_
     ]
     assert {name: [finding.rows for finding in found[name].findings] for name in case.proof} == case.proof
     assert {name: found[name].findings[0].what for name in case.says} == case.says
+    assert found["total"].numbers["inversions"] == case.inversions
+    assert found["total"].numbers["holes"] == found["agreement"].violations
+    assert found["total"].numbers["holes"] >= case.holes
 
 
 @pytest.mark.parametrize("make", GOOD.values(), ids=GOOD.keys())
@@ -45,6 +48,7 @@ def test_a_history_that_only_looks_bad_is_accepted(make: Callable[[], Good], tmp
     assert {name: verdict.findings for name, verdict in found.items() if verdict.violations or verdict.findings} == {}
     assert tuple(name for name, verdict in found.items() if not verdict.judged) == case.not_judged
     assert {name: found[name].checked for name in case.checked} == case.checked
+    assert {found["total"].numbers[name] for name in ("holes", "inversions", "knots")} == {0}
     for name, reason in case.reasons.items():
         assert reason in found[name].reason
 

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from tests.pipeline.histories import History, Post
 Action = tuple[int, int]  # who, and which message it delivers; below 0: it publishes one more on a topic
 Pair = tuple[Post, Post]
 PROCESSES, MESSAGES, TOPICS = 4, 7, 2
+HOLES = 5  # that agreement is said to have found
 
 publishing, delivering = st.integers(-TOPICS, -1), st.integers(0, MESSAGES - 1)
 acts = st.one_of(publishing, delivering, delivering)
@@ -71,9 +73,18 @@ class Story:
     def wrong_by_cause(self) -> set[tuple[int, Post, Post]]:
         return {(node, one, two) for node, one, two in self.orders() if two in self.past[one]}
 
+    def followed(self) -> set[Pair]:
+        """Somebody delivered the first before the second, both of one topic."""
+        return {(one, two) for _, one, two in self.orders() if one.topic == two.topic}
+
+    def inverted(self) -> set[frozenset[Post]]:
+        """Somebody else the other way round."""
+        follows = self.followed()
+        return {frozenset(pair) for pair in follows if pair[::-1] in follows}
+
     def without_a_place(self) -> set[Post]:
         """On a cycle of the relation "somebody delivered this before that"."""
-        follows = {(one, two) for _, one, two in self.orders()}
+        follows = self.followed()
         for middle, one, two in product(self.posts, repeat=3):
             if (one, middle) in follows and (middle, two) in follows:
                 follows.add((one, two))
@@ -87,22 +98,40 @@ def judged(story: Story) -> dict[str, Outcome]:
         with DuckKernel(run) as kernel:
             tables.define(kernel, facts)
             ground = lay(kernel, facts)
-            return {"fifo": fifo(ground), "causal": causal(ground), "total": total(ground, holes=0)}
+            return {"fifo": fifo(ground), "causal": causal(ground), "total": total(ground, holes=HOLES)}
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(actions)
 @example([(0, -1), (1, 0), (1, -1), (2, 1), (2, -1), (3, 2), (3, 0)])
 @example([(0, -1), (1, -1), (2, -1), (0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 0)])
+@example([(0, -1), (1, -2), (2, 0), (2, 1), (3, 1), (3, 0)])
+@example([(0, -1), (1, -1), (0, -2), (2, 0), (2, 2), (2, 1), (3, 1), (3, 2), (3, 0)])
 def test_orders_are_judged_as_by_looking_at_every_pair(doings: list[Action]) -> None:
     story = Story(doings)
     found = judged(story)
     assert found["fifo"].violations == len(story.late_by_fifo())
     assert found["total"].violations == len(story.without_a_place())
+    numbers = found["total"].numbers
+    assert (numbers["inversions"], numbers["holes"]) == (len(story.inverted()), HOLES)
+    assert (numbers["knots"] > 0) == bool(story.without_a_place())
     wrong = story.wrong_by_cause()
     assert (found["causal"].violations > 0) == bool(wrong)
     assert found["causal"].violations <= len({(node, early) for node, early, _ in wrong})
     _findings_are_true(story, found, wrong)
+
+
+def test_in_a_long_knot_pairs_that_are_far_apart_are_left_out_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("epicast.pipeline.guarantees.inversions.BLOCK", 3)
+    messages = range(MESSAGES)
+    story = Story([*((0, -1) for _ in messages), *((1, each) for each in messages), *((2, 6 - each) for each in messages)])
+    found = judged(story)["total"]
+    assert len(story.inverted()) == 21
+    assert found.numbers["inversions"] == 3 + 3  # of two blocks of three; the seventh message is alone
+    assert found.violations == MESSAGES
+    assert found.reason == "at least 6 inversions and 5 holes; 7 messages in 1 knot"
 
 
 def _findings_are_true(story: Story, found: dict[str, Outcome], wrong: set[tuple[int, Post, Post]]) -> None:

@@ -1,9 +1,4 @@
-"""The bulk kernel of balls and bins: what must hold of every run, and that it is what slower ways of playing it give.
-
-Runs are compared by numbers that sum each of them up (how long half of the processes waited, ...). Within a run the
-processes share the luck of the first hops, so they are no independent sample; runs are. Two samples of such numbers
-agree if a Kolmogorov-Smirnov test finds nothing with p < 0.001. Seeds are fixed, so nothing here fails by chance.
-"""
+"""The bulk kernel of balls and bins: what must hold of every run, and that it does what the algorithm does."""
 
 from __future__ import annotations
 
@@ -14,19 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import sem
 
 from epicast.core.balls_and_bins import fanout, rounds, unreached
 from epicast.core.errors import ConfigError
 from epicast.sim.bulk.balls import PERIOD_US, Spread, spread
 from epicast.sim.bulk.compiled import compiled
 from epicast.sim.latency import parse_latency
+from tests.support.alike import Numbers, differing, gathered
 from tests.support.slow_balls import SlowBalls
 
 MS = 1_000
-P_MIN = 0.001
-
-Numbers = dict[str, list[float]]
 
 
 def default(nodes: int, seed: int = 0, **settings: Any) -> Spread:
@@ -47,7 +40,7 @@ RUNS: dict[str, Callable[[], Spread]] = {
     "no latency": lambda: default(300, latency=parse_latency("constant 0ms")),
     "uniform": lambda: default(300, latency=parse_latency("uniform 10ms 100ms")),
     "two processes": lambda: spread(2, 1, 3),
-    "in step": lambda: default(300, lock_step=True),
+    "in step": lambda: default(300, lock_step=True, latency=parse_latency("constant 10ms")),
 }
 
 
@@ -59,7 +52,6 @@ def run(request: pytest.FixtureRequest) -> Spread:
 def test_every_copy_is_received_or_lost(run: Spread) -> None:
     assert run.sent == run.received + run.lost
     assert run.sent_by_round[0] > 0
-    assert run.sent_by_round[-1] == 0
 
 
 def test_whoever_gets_it_delivers_it_and_nobody_else(run: Spread) -> None:
@@ -143,7 +135,7 @@ def test_a_kernel_whose_machine_code_cannot_be_kept_works_all_the_same() -> None
 
 # The algorithm, message by message
 
-NODES, SLOW_RUNS, BULK_RUNS = 100, 120, 1000
+NODES, SLOW_RUNS, BULK_RUNS = 100, 100, 500
 
 
 def summed_up(first_us: Any, global_us: Any, logical_us: Any, sent: int) -> dict[str, float]:
@@ -158,14 +150,10 @@ def summed_up(first_us: Any, global_us: Any, logical_us: Any, sent: int) -> dict
     }
 
 
-def gathered(runs: list[dict[str, float]]) -> Numbers:
-    return {name: [run[name] for run in runs] for name in runs[0]}
-
-
 @cache
 def bulk(*, go_on: bool, loss: float = 0.0, period_us: int = PERIOD_US) -> Numbers:
     runs = (default(NODES, seed, go_on=go_on, loss=loss, period_us=period_us) for seed in range(BULK_RUNS))
-    return gathered([summed_up(run.first_us, run.global_us, run.logical_us, run.sent) for run in runs])
+    return gathered(summed_up(run.first_us, run.global_us, run.logical_us, run.sent) for run in runs)
 
 
 @cache
@@ -178,15 +166,11 @@ def slow(*, go_on: bool, loss: float = 0.0) -> Numbers:
     return gathered(runs)
 
 
-def differing(one: Numbers, other: Numbers) -> set[str]:
-    return {name for name in one if ks_2samp(one[name], other[name]).pvalue < P_MIN}
-
-
 @pytest.mark.parametrize(("go_on", "loss"), [(False, 0.0), (False, 0.2), (True, 0.0)])
 def test_the_kernel_does_what_the_algorithm_does_message_by_message(go_on: bool, loss: float) -> None:
     one, other = bulk(go_on=go_on, loss=loss), slow(go_on=go_on, loss=loss)
     assert differing(one, other) == set()
-    # One run's copies vary by about 13 %, so the mean of 120 is known to about 1.2 %.
+    # One run's copies vary by about 13 %, so the mean of 100 is known to about 1.3 %.
     assert np.mean(one["copies"]) == pytest.approx(np.mean(other["copies"]), rel=0.04)
 
 
@@ -213,8 +197,9 @@ def brute_force(nodes: int, each: int, hops: int, loss: float, rng: Random) -> f
     return 1 - len(have) / nodes
 
 
-def missed(nodes: int, each: int, hops: int, runs: int = 1000, **settings: Any) -> float:
-    return float(np.mean([spread(nodes, each, hops, seed=seed, **settings).holes / nodes for seed in range(runs)]))
+def missed(nodes: int, each: int, hops: int, **settings: Any) -> list[float]:
+    """In each of many runs, the share of processes that were not reached."""
+    return [spread(nodes, each, hops, seed=seed, **settings).holes / nodes for seed in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -223,24 +208,24 @@ def missed(nodes: int, each: int, hops: int, runs: int = 1000, **settings: Any) 
         (3, 5, 0.0, 0.005),
         (3, 4, 0.0, 0.01),  # what is left of five rounds if the last one is of no use to those it reaches: E-E6
         (5, 4, 0.0, 0.003),
-        (3, 5, 0.1, 0.02),  # the prediction is of means: it does not know of events that die out at once
+        (3, 5, 0.1, 0.03),  # the prediction is of means: it does not know of events that die out at once
     ],
 )
 def test_the_share_that_is_missed_in_step_is_the_predicted_one(each: int, hops: int, loss: float, error: float) -> None:
-    predicted = unreached(100, each, hops, loss)[-1]
     forced = [brute_force(100, each, hops, loss, Random(seed)) for seed in range(1000)]
-    in_step = missed(100, each, hops, loss=loss, lock_step=True)
-    assert in_step == pytest.approx(np.mean(forced), abs=0.006)  # four standard errors or more
-    assert in_step == pytest.approx(predicted, abs=error)
+    in_step = missed(100, each, hops, loss=loss, latency=parse_latency("constant 10ms"), lock_step=True)
+    assert abs(np.mean(in_step) - np.mean(forced)) < 4 * np.hypot(sem(in_step), sem(forced))
+    assert np.mean(in_step) == pytest.approx(unreached(100, each, hops, loss)[-1], abs=error)
 
 
 def test_the_last_round_is_worth_having() -> None:
-    """E-E6 for one event, weakened on purpose: the share that is missed without and with the last round."""
-    assert missed(100, 3, 4, go_on=True) == pytest.approx(0.316, abs=0.01)
-    assert missed(100, 3, 5, go_on=True) == pytest.approx(0.053, abs=0.01)
+    """E-E6 for one event, weakened on purpose: without it about a third are missed, with it about a twentieth."""
+    without, with_it = (missed(100, 3, hops, go_on=True) for hops in (4, 5))
+    assert np.mean(without) == pytest.approx(0.315, abs=0.01)
+    assert np.mean(with_it) == pytest.approx(0.053, abs=0.006)
 
 
-def test_going_on_reaches_more_for_many_more_copies() -> None:
-    assert missed(100, 3, 5) == pytest.approx(0.090, abs=0.01)
-    cheap, dear = (np.mean(bulk(go_on=go_on)["copies"]) for go_on in (False, True))
-    assert 4 < dear / cheap < 4.6
+def test_going_on_reaches_some_more_for_many_more_copies() -> None:
+    assert np.mean(missed(100, 3, 5)) == pytest.approx(0.090, abs=0.007)
+    few, many = (np.mean(bulk(go_on=go_on)["copies"]) for go_on in (False, True))
+    assert many / few == pytest.approx(4.3, abs=0.2)

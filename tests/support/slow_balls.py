@@ -79,8 +79,8 @@ class SlowBalls:
         process.next_ball = process.late_set = None
 
     def _throw(self, sender: int, ttl: int, now_us: int) -> None:
-        others = [process for process in range(len(self.processes)) if process != sender]
-        for target in self.rng.sample(others, self.fanout):
+        for other in self.rng.sample(range(len(self.processes) - 1), self.fanout):
+            target = other + (other >= sender)
             self.sent += 1
             if self.rng.random() < self.loss:
                 self.lost += 1

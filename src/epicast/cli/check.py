@@ -68,6 +68,7 @@ def as_dict(done: Checked, folder: Path) -> dict[str, Any]:
                 "checked": each.checked,
                 "violations": each.violations,
                 "runs_broken": each.runs_broken,
+                "numbers": each.numbers,
                 "note": each.note,
                 "examples": list(each.examples),
             }

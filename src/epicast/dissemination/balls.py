@@ -74,7 +74,7 @@ class Balls:
     def __init__(self, env: Env, config: BallsConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
         self.clock: BallClock = make_clock(config.clock, env)
-        self.heads = HeadCount(env, config, members, lambda: self.clock.highest)
+        self.heads = HeadCount(env, config, members, lambda: self.clock.reading())
         self.on_round: OnRound | None = None
         self.round = 0
         self.round_bytes = 0  # of the payloads in the last ball
@@ -174,7 +174,7 @@ class Balls:
         if self.left or not self.clock.plausible(msg.clock):
             return
         self.met = True
-        self.clock.see(msg.clock)
+        self.clock.hear(msg.clock)
         self.heads.on_heads(sender, msg)
 
     # Rounds

@@ -82,18 +82,15 @@ class Barrier(Predecessors[Stamped]):
     # Publishing
 
     def has_room(self) -> bool:
-        self._leave_out_old()
-        count = len(self.barrier)
+        count = self._count()
         if count > self.causal.barrier_max:
             return False
         # Only names of unusual length can be too long together.
-        return count * NAME_BYTES_MAX + HEADER_BYTES_MIN <= trailer.HEADER_BYTES_MAX or (
-            len(self._encoded()) <= trailer.HEADER_BYTES_MAX
-        )
+        sure = count * NAME_BYTES_MAX + HEADER_BYTES_MIN <= trailer.HEADER_BYTES_MAX
+        return sure or len(self._encoded()) <= trailer.HEADER_BYTES_MAX
 
     def header(self) -> bytes:
-        self._leave_out_old()
-        if len(self.barrier) > self.causal.barrier_max:
+        if self._count() > self.causal.barrier_max:
             raise EpicastError(
                 f"more than {self.causal.barrier_max} messages to name: raise barrier_max, or wait for room"
             )
@@ -106,14 +103,15 @@ class Barrier(Predecessors[Stamped]):
         header = Header(number, lead, tuple(others), tuple(others.values()))
         return bytes([trailer.CAUSAL]) + _encode(header)
 
-    def _leave_out_old(self) -> None:
-        """Whoever lacks them still has given them up by now."""
+    def _count(self) -> int:
+        """Of messages to name, once the old ones are left out: whoever lacks those still has given them up by now."""
         old_us = self.env.now_us() - self.causal.stable_us
         while self.barrier:
             source, (_, delivered_us) = next(iter(self.barrier.items()))
             if delivered_us > old_us:
-                return
+                break
             del self.barrier[source]
+        return len(self.barrier) - (self.env.me in self.barrier)
 
     def published(self, held: Stamped) -> None:
         self.stamp = max(self.stamp, held.stamp)

@@ -33,7 +33,9 @@ class CausalConfig(WaitingConfig):
     def check(self) -> None:
         super().check()
         if self.stable_us <= self.patience_us:
-            raise ConfigError(f"stable_us: expected more than patience_us = {self.patience_us} us")
+            raise ConfigError(
+                f"stable_us: expected more than patience_us = {self.patience_us} us, got {self.stable_us} us"
+            )
 
 
 class Named(Held):

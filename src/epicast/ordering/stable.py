@@ -15,7 +15,7 @@ a heap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Annotated, Literal
 
 import msgspec
@@ -119,12 +119,14 @@ class StableOrder:
         """An event came, for the first time or again. `birth` is the round in which it would have been born."""
         known = self.pending.get(key)
         if known is not None:
-            if birth < known.birth:
-                known.birth = birth
-            lacking = known.payload is None and payload is not None and topic == known.topic
-            if lacking and self._fits(key, topic, payload or b""):
-                known.payload = payload
-            return
+            birth = known.birth = min(birth, known.birth)
+            if known.payload is not None or payload is None:
+                return
+            if topic == known.topic:
+                if self._fits(key, topic, payload):
+                    known.payload = payload
+                return
+            self._withdraw(known)  # the payload knows better where it belongs than whoever passed its key on
         if key in self._done or key in self._before:
             return
         line = self._line(topic)
@@ -137,6 +139,12 @@ class StableOrder:
             self.sights[hops] = self.sights.get(hops, 0) + 1
             self.pending[key] = Pending(key, birth, hops, topic, payload)
             heappush(line.heap, key)
+
+    def _withdraw(self, event: Pending) -> None:
+        del self.pending[event.key]
+        heap = self._line(event.topic).heap
+        heap.remove(event.key)
+        heapify(heap)
 
     def _fits(self, key: bytes, topic: str, payload: bytes) -> bool:
         if self.bytes + len(payload) > self.config.pending_bytes_max:

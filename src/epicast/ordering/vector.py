@@ -1,9 +1,10 @@
 """Vector clocks, of which a message carries only what has changed (Singhal and Kshemkalyani 1992; Birman et al. 1991).
 
 A clock has an entry for each publisher: the number of the last of its messages that was delivered, or came before one
-that was. The messages of one publisher are delivered in order, so a receiver has its previous clock: a message brings the entries that have grown
-since then, each as a place in a table and by how much. A publisher that comes up for the first time is told by name,
-and takes the next place in the table. Only what has grown need be waited for; the rest was, with the message before.
+that was. The messages of one publisher are delivered in order, so a receiver has its previous clock: a message brings
+the entries that have grown since then, each as a place in a table and by how much. A publisher that comes up for the
+first time is told by name, and takes the next place in the table. Only what has grown need be waited for; the rest was,
+with the message before.
 
 A clock tells about all predecessors, not only the direct ones. So nothing that is given up can hide another
 predecessor, as with barriers. The price is that each message is needed to read the next (E-VC-7): who meets a publisher
@@ -140,7 +141,7 @@ class Vector(Predecessors[Encoded]):
         flat = iter(header.grown)
         for place, growth in zip(flat, flat, strict=True):
             if place >= len(names) or numbers[place] + growth > NUMBER_MAX:
-                raise WireError("a clock with an entry that was never told of")
+                raise WireError("a clock with an entry that cannot be")
             numbers[place] += growth
             found.append((names[place], numbers[place]))
         names += header.sources

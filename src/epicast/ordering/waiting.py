@@ -10,7 +10,8 @@ for `patience_us` behind such a number is let through, and the trace says what w
 Who meets a stream in mid-stream does not know where its duty begins. It holds what comes, delivers from the lowest
 number on, and owes nothing from before. What comes from below that afterwards is too late, and reported as a gap.
 
-Everything is bounded. At a cap the longest wait ends at once, as if its time were over.
+Everything is bounded. At a cap the oldest hole is given up at once: in the stream that is full, or in the one of which
+something has waited for longest.
 """
 
 from __future__ import annotations
@@ -192,9 +193,12 @@ class WaitingRoom(Generic[H]):
         self.bytes += held.size
         self.joined(held)
         if len(stream.ahead) > config.ahead_max:
-            self._give_in(next(iter(stream.ahead.values())))
+            self._give_up_oldest_hole(stream)
         while len(self.waiting) > config.waiting_max or self.bytes > config.waiting_bytes_max:
-            self._give_in(next(iter(self.waiting)))
+            self._give_up_oldest_hole(next(iter(self.waiting)).stream)
+
+    def _give_up_oldest_hole(self, stream: Stream[H]) -> None:
+        self._give_in(stream.ahead[min(stream.ahead)])
 
     def _give_in(self, held: H) -> None:
         self.run()

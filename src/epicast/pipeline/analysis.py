@@ -30,6 +30,7 @@ VERDICT = pa.struct(
         "violations": pa.int64(),
         "reason": pa.string(),
         "findings": pa.list_(FINDING),
+        "numbers": pa.map_(pa.string(), pa.int64()),
     }
 )
 SCHEMA = pa.schema(
@@ -93,6 +94,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "violations": verdict.violations,
         "reason": verdict.reason,
         "findings": [{"what": finding.what, "rows": list(finding.rows)} for finding in verdict.findings],
+        "numbers": list(verdict.numbers.items()),
     }
 
 

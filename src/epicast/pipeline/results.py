@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,7 @@ class Judged:
     runs_broken: int
     note: str
     examples: tuple[str, ...]
+    numbers: dict[str, int] = field(default_factory=dict)  # what is told apart besides, summed over all runs
 
     @property
     def broken(self) -> bool:
@@ -159,10 +160,23 @@ def judged(analysed: DataFrame) -> list[Judged]:
         .orderBy("at", F.desc("promised"))
         .collect()
     )
-    return [_judged(row.asDict(), _examples(each, row) if row["violations"] else ()) for row in rows]
+    numbers = _numbers(each)
+    return [
+        _judged(row.asDict(), _examples(each, row) if row["violations"] else (), numbers.get((row["at"], row["promised"])))
+        for row in rows
+    ]
 
 
-def _judged(row: dict[str, object], examples: tuple[str, ...]) -> Judged:
+def _numbers(each: DataFrame) -> dict[tuple[int, bool], dict[str, int]]:
+    """What checkers told apart, over all runs that they judged."""
+    named = each.where("judged").select("at", "promised", F.explode("numbers").alias("name", "number"))
+    found: dict[tuple[int, bool], dict[str, int]] = {}
+    for row in named.groupBy("at", "promised", "name").agg(F.sum("number").alias("total")).orderBy("name").collect():
+        found.setdefault((row["at"], row["promised"]), {})[row["name"]] = row["total"]
+    return found
+
+
+def _judged(row: dict[str, object], examples: tuple[str, ...], numbers: dict[str, int] | None) -> Judged:
     return Judged(
         str(row["guarantee"]),
         bool(row["promised"]),
@@ -170,17 +184,20 @@ def _judged(row: dict[str, object], examples: tuple[str, ...]) -> Judged:
         int(str(row["checked"])),
         int(str(row["violations"])),
         int(str(row["runs_broken"])),
-        _note(row),
+        _note(row, numbers or {}),
         examples,
+        numbers or {},
     )
 
 
-def _note(row: dict[str, object]) -> str:
-    """What one run's checker had to say; of many runs, why some could not be judged."""
+def _note(row: dict[str, object], numbers: dict[str, int]) -> str:
+    """What one run's checker had to say; of many runs, what was told apart and why some could not be judged."""
     if row["runs"] == 1:
         return str(row["reason"])
     left = int(str(row["runs"])) - int(str(row["runs_judged"]))
-    return f"not judged in {left:,} of {row['runs']:,} runs: {row['unjudged']}" if left else ""
+    told = ", ".join(f"{number:,} {name}" for name, number in numbers.items())
+    unjudged = f"not judged in {left:,} of {row['runs']:,} runs: {row['unjudged']}" if left else ""
+    return "; ".join(part for part in (told, unjudged) if part)
 
 
 def _examples(each: DataFrame, of: Row) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from epicast.core.message import Event
 from epicast.core.ordered import Ordered
 from epicast.core.recording import Record, RecordingEnv, Send
 from epicast.core.records import Kind
-from epicast.dissemination.ball_keys import make_key
+from epicast.dissemination.ball_keys import make_key, timestamp_of
 from epicast.dissemination.ball_messages import Ball, Heads
 from epicast.dissemination.balls import Balls, BallsConfig
 from tests.support.neighbours import Members
@@ -155,15 +155,44 @@ def test_two_publications_never_have_the_same_time() -> None:
     assert list(only.levels[0][1]) == [make_key(1000 + seq, 0, seq) for seq in range(3)]
 
 
-def test_a_global_clock_never_falls_behind_what_it_saw_even_if_the_calendar_is_set_back() -> None:
+def times(env: RecordingEnv) -> list[int]:
+    """Of the events in the balls of the last round."""
+    return [timestamp_of(key) for each in thrown(env) for _, level in each.levels for key in level]
+
+
+def test_a_global_clock_never_falls_behind_what_it_gave_even_if_the_calendar_is_set_back() -> None:
     process, env, _ = balls(clock="global")
     env.skew_us = 5_000_000
     process.broadcast("t", b"x")
     env.skew_us = -5_000_000
     process.broadcast("t", b"y")
     process.end_round()
-    (only,) = thrown(env)
-    assert list(only.levels[0][1]) == [make_key(5_000_000, 0, 0), make_key(5_000_001, 0, 1)]
+    assert times(env) == [5_000_000, 5_000_001]
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_a_calendar_that_jumps_is_not_believed(jump_s: int) -> None:
+    """Nobody else would take what comes from the future, and what comes from the past is late."""
+    process, env, _ = balls(clock="global")
+    env.skew_us = 10_000_000_000
+    env.advance(1_000_000)
+    process.on_heads(1, Heads(0, process.heads.marks, env.calendar_us()))
+    env.skew_us += jump_s * 1_000_000
+    env.advance(5_000_000)
+    process.broadcast("t", b"x")
+    process.end_round()
+    (time,) = times(env)
+    assert abs(time - 10_006_000_000) == 1_000_000
+
+
+def test_a_process_whose_calendar_is_wrong_from_the_start_takes_the_time_of_others() -> None:
+    process, env, _ = balls(clock="global")
+    env.advance(1_000_000)
+    process.on_heads(1, Heads(0, process.heads.marks, 9_000_000_000))
+    env.advance(2_000_000)
+    process.broadcast("t", b"x")
+    process.end_round()
+    assert times(env) == [9_001_000_000]
 
 
 def test_a_newcomer_has_no_room_before_it_has_heard_what_time_it_is() -> None:

@@ -1,10 +1,11 @@
 """The tables that several checks stand on, each computed once.
 
     check_marks    a row per mark: what became of processes and their subscriptions, and gaps they reported
-    check_posts    a row per message: its number in here is the row of its publication, so that keys are one integer
+    check_posts    a row per message: its number in here is the row of its publication, so that keys are one integer;
+                   `line` stands for its topic, which has an order of its own
     check_repeats  a row per process and message that it delivered more than once
-    check_firsts   a row per process and message that it delivered: its first delivery, with the message before it and
-                   the lowest number among those that the process delivered later
+    check_firsts   a row per process and message that it delivered: its first delivery, with the message of the same
+                   topic before it and the lowest number among those, of any topic, that the process delivered later
     check_members  a row per process that stays and crowd to which it belongs
     check_tally    a row per message: by how many it is owed, and how many of these have delivered it
 
@@ -36,19 +37,20 @@ TOPICS = "SELECT topic, min(row) AS crowd FROM check_marks WHERE kind = 'subscri
 
 POSTS = """
 SELECT p.row AS message, p.source, p.seq, p.topic, MIN(p.row) OVER (PARTITION BY p.source, p.topic) AS stream,
-       {crowd} AS crowd, {moment} AS moment
-FROM publications AS p {topics}
+       l.line, {crowd} AS crowd, {moment} AS moment
+FROM publications AS p
+JOIN (SELECT topic, min(row) AS line FROM publications GROUP BY topic) AS l ON l.topic = p.topic {topics}
 """
 
 # The windows run backwards: a frame that looks ahead is quadratic in Spark.
 FIRSTS = """
 SELECT node, message, row,
-       LEAD(message) OVER (PARTITION BY node ORDER BY row DESC) AS previous,
+       LEAD(message) OVER (PARTITION BY node, line ORDER BY row DESC) AS previous,
        MIN(message) OVER (
            PARTITION BY node ORDER BY row DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
        ) AS lowest_later
 FROM (
-    SELECT d.node, p.message, d.row
+    SELECT d.node, p.message, p.line, d.row
     FROM deliveries AS d JOIN check_posts AS p ON p.source = d.source AND p.seq = d.seq {once}
 ) AS f
 """

@@ -49,4 +49,5 @@ def _verdict(name: str, outcome: Outcome, run: RunFacts) -> Verdict:
         violations=outcome.violations,
         reason=outcome.reason,
         findings=outcome.findings,
+        numbers=outcome.numbers,
     )

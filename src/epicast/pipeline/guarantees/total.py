@@ -1,7 +1,12 @@
-"""Total order: one order that all processes follow, each leaving out what it lacks.
+"""Total order: one order in each topic that all processes follow, each leaving out what it lacks.
 
-There is one if and only if the graph of "some process delivered this directly before that" has no cycle. Messages on a
-cycle are in a *knot*: a strongly connected part of the graph. An edge that agrees with the order of first deliveries
+Two things can go wrong, and are told apart. A *hole* is a message that a process lacks although another has it: holes
+are counted by agreement, and leave one order. An *inversion* is a pair of messages that two processes delivered in
+opposite orders (`inversions.py`).
+
+There is one order if and only if the graph of "some process delivered this directly before that" has no cycle. Messages
+on a cycle are in a *knot*: a strongly connected part of the graph. Every inversion makes one, and so does a longer
+circle in which no two processes disagree about any two messages; so it is messages in knots that are violations. An edge that agrees with the order of first deliveries
 can be part of a knot only between the ends of an edge that does not, so only those stretches reach the graph library,
 and stretches that do not touch are looked at apart.
 """
@@ -19,6 +24,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from epicast.pipeline.guarantees.asking import Row, inline, names_of, number_of, rows_of
 from epicast.pipeline.guarantees.ground import Ground
+from epicast.pipeline.guarantees.inversions import count_inversions
 from epicast.pipeline.guarantees.verdict import FINDINGS_MAX, Finding, Outcome, counted, notes
 from epicast.pipeline.kernel import Kernel
 
@@ -81,12 +87,19 @@ def total(ground: Ground, holes: int) -> Outcome:
     kernel = ground.kernel
     knots = _knots(kernel) if ground.overtaken else []  # none: all follow the order of publication
     tangled, count = (sum(row[column] for row in knots if row["cycle"] is None) for column in ("tangled", "knots"))
+    inversions, all_looked_at = count_inversions(kernel) if count else (0, True)
     reason = notes(
+        f"{'' if all_looked_at else 'at least '}{counted(inversions, 'inversion')} and {counted(holes, 'hole')}",
         f"{counted(tangled, 'message')} in {counted(count, 'knot')}" if count else "",
-        f"{counted(holes, 'hole')} left out" if holes else "",
     )
     shown = sorted((row for row in knots if row["cycle"] is not None), key=lambda row: min(row["cycle"]))
-    return Outcome(ground.messages, tangled, _findings(kernel, shown[:FINDINGS_MAX]) if shown else (), reason)
+    return Outcome(
+        ground.messages,
+        tangled,
+        _findings(kernel, shown[:FINDINGS_MAX]) if shown else (),
+        reason,
+        numbers={"holes": holes, "inversions": inversions, "knots": count},
+    )
 
 
 # Graphs

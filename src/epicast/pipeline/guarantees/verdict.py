@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 FINDINGS_MAX = 20
 """Violations that are listed one by one; all of them are counted."""
@@ -28,7 +29,10 @@ GUARANTEES = (
     ),
     Guarantee("fifo", "a process delivers the messages of one publisher on one topic in the order of their numbers"),
     Guarantee("causal", "a process that delivers both a message and its answer delivers the answer later"),
-    Guarantee("total", "all processes deliver in one and the same order"),
+    Guarantee(
+        "total",
+        "all processes deliver the messages of a topic in one and the same order, each leaving out what it lacks",
+    ),
     Guarantee("no-parasites", "where there are subscriptions, only current subscribers of its topic deliver a message"),
     Guarantee(
         "tree",
@@ -60,6 +64,7 @@ class Verdict:
     violations: int
     reason: str  # why it was not judged, or what to know about the count
     findings: tuple[Finding, ...]  # the first ones
+    numbers: Mapping[str, int] = field(default_factory=dict)  # what is told apart besides, by name
 
     @property
     def broken(self) -> bool:
@@ -75,6 +80,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     judged: bool = True
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 def not_judged(reason: str) -> Outcome:

@@ -84,7 +84,8 @@ def spread(
     """Until the last copy has come and everyone who has the event has delivered it. Decided by its arguments alone.
 
     With `go_on` a copy of the last round stops nothing: what else came in the same round is passed on, as algorithm 4
-    has it. In lock step all processes tick at once, as the analysis of balls and bins assumes.
+    has it. In `lock_step` all processes tick at once, as in the analysis of balls and bins, where no copy takes longer
+    than a round.
     """
     from epicast.sim.bulk.balls_kernel import LAST_TICK, LOST, RECEIVED, SENT, TALLIED, WAITING, Setting, play_round
 
@@ -92,7 +93,8 @@ def spread(
     of_phases, of_copies = np.random.SeedSequence(seed).spawn(2)
     quantiles, delays_us = _table(latency)
     setting = Setting(fanout, rounds, period_us, loss, go_on, quantiles, delays_us)
-    processes = _processes(setting, _phases_us(nodes, 1 if lock_step else period_us, of_phases))
+    columns = _columns(nodes, setting)
+    processes = _processes(columns, _phases_us(nodes, 1 if lock_step else period_us, of_phases))
     tally, chance = np.zeros(TALLIED, np.int64), of_copies.generate_state(1, np.uint64).astype(np.uint64)
     sent: list[int] = []  # so far, after each round
     while len(sent) <= tally[LAST_TICK] or tally[WAITING]:
@@ -146,14 +148,19 @@ def _phases_us(nodes: int, period_us: int, chance: np.random.SeedSequence) -> In
     return np.concatenate([[0], np.sort(others)])
 
 
-def _processes(setting: Setting, phases_us: Int64s) -> Processes:
-    from epicast.sim.bulk.balls_kernel import Processes
-
-    nodes = len(phases_us)
+def _columns(nodes: int, setting: Setting) -> int:
+    """Of coming ticks: up to the one that takes up the copy that is longest under way, as a power of two."""
     longest_us = setting.period_us - 1 + int(setting.delays_us[-1])  # from the begin of a round to an arrival
     columns = 1 << (longest_us // setting.period_us + 1).bit_length()
     if nodes * columns > BYTES_MAX:
         raise ConfigError(f"period_us: expected fewer than {columns:,} rounds in the longest delay of so many nodes")
+    return columns
+
+
+def _processes(columns: int, phases_us: Int64s) -> Processes:
+    from epicast.sim.bulk.balls_kernel import Processes
+
+    nodes = len(phases_us)
     # Side by side in memory, as every copy that arrives needs these three.
     near = np.zeros(nodes, [("heard", np.uint8, columns), ("phase_us", np.int64), ("first_us", np.int64)])
     near["phase_us"] = phases_us

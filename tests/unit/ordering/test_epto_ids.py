@@ -1,0 +1,163 @@
+"""EpTO whose payloads travel by another dissemination: keys in balls, payloads when they come."""
+
+from typing import Any
+
+import pytest
+
+from epicast.core.errors import ConfigError
+from epicast.core.message import Event
+from epicast.core.ordered import Ordered
+from epicast.core.recording import Record, RecordingEnv
+from epicast.core.records import Kind
+from epicast.dissemination.ball_keys import make_key
+from epicast.dissemination.ball_messages import Ball
+from epicast.dissemination.balls import Balls, BallsConfig
+from epicast.ordering import trailer
+from epicast.ordering.epto_ids import EptoIds, EptoIdsConfig
+from epicast.ordering.stable import EptoConfig
+from tests.support.neighbours import Members
+
+SECOND = 1_000_000
+
+
+class Process:
+    def __init__(self, me: int = 1, **order: Any) -> None:
+        self.env = RecordingEnv(me)
+        self.got: list[tuple[int, int, bytes]] = []
+        balls = BallsConfig(rounds=2, fanout=1, period_us=100_000)
+        config = EptoIdsConfig(balls=balls, order=EptoConfig(**order), payload_wait_us=3 * SECOND)
+        self.order = EptoIds(self.env, config, Members((2,)), self._deliver)  # type: ignore[arg-type]
+        self.order.balls.met = True
+
+    def _deliver(self, event: Event, sender: int) -> None:
+        self.got.append((event.source, event.seq, event.payload))  # type: ignore[arg-type]
+
+    def payload(self, ts: int, source: int, seq: int = 0, body: bytes = b"body", topic: str = "t") -> None:
+        dressed = trailer.add(body, bytes([trailer.TOTAL]) + ts.to_bytes(8, "big"))
+        self.order.receive(Ordered(source, seq, topic, 1, dressed), 2)
+
+    def key(self, ts: int, source: int, seq: int = 0, ttl: int = 1, topic: str = "t") -> None:
+        self.order.on_ball(2, Ball(100, ((ttl, {make_key(ts, source, seq): (topic, b"")}),)))
+
+    def rounds(self, count: int) -> None:
+        for _ in range(count):
+            self.order.balls.end_round()
+            self.env.advance(100_000)
+
+
+def test_a_publication_goes_into_a_ball_as_a_key_alone_and_is_delivered_when_its_turn_comes() -> None:
+    process = Process()
+    dressed = process.order.dress("t", b"body")
+    process.order.receive(Ordered(1, 0, "t", 0, dressed), 1)
+    process.order.balls.end_round()
+    (sent,) = process.env.sent(Ball)
+    assert sent.msg.levels == ((1, {make_key(1, 1, 0): ("t", b"")}),)  # type: ignore[attr-defined]
+    assert process.env.records == [Record(Kind.PUBLISH, 1, 1, 0, 0, "t", "1")]
+    process.rounds(3)
+    assert process.got == []
+    process.rounds(1)
+    assert process.got == [(1, 0, b"body")]
+
+
+def test_the_key_may_come_before_the_payload_or_after_it() -> None:
+    for key_first in (True, False):
+        process = Process()
+        for part in (("key", "payload"), ("payload", "key"))[not key_first]:
+            getattr(process, part)(5, 3)
+            process.rounds(1)
+        process.rounds(4)
+        assert process.got == [(3, 0, b"body")]
+
+
+def test_a_payload_whose_key_never_comes_is_delivered_in_order_all_the_same() -> None:
+    process = Process()
+    process.payload(7, 3)
+    process.payload(5, 4)
+    process.key(7, 3)
+    process.rounds(8)
+    assert [source for source, _, _ in process.got] == [4, 3]
+
+
+def test_what_is_stable_waits_for_its_payload_and_holds_up_what_is_behind_it() -> None:
+    process = Process()
+    process.key(5, 3)
+    process.key(6, 4)
+    process.payload(6, 4)
+    process.rounds(20)
+    assert process.got == []
+    process.payload(5, 3)
+    process.rounds(1)
+    assert [source for source, _, _ in process.got] == [3, 4]
+
+
+def test_a_payload_that_never_comes_is_given_up_in_the_end() -> None:
+    process = Process()
+    process.key(5, 3)
+    process.key(6, 4)
+    process.payload(6, 4)
+    process.rounds(40)
+    assert process.got == [(4, 0, b"body")]
+    assert process.env.records == [Record(Kind.GAP, source=3, seq=0, topic="t", detail="1 without its payload")]
+    process.payload(5, 3)
+    assert process.got == [(4, 0, b"body")]  # its turn is over
+
+
+def test_a_key_that_somebody_changed_finds_no_payload() -> None:
+    """The payload says 9, and a publisher may have signed that; the ball says 5."""
+    process = Process()
+    process.key(5, 3)
+    process.payload(9, 3)
+    process.rounds(45)
+    assert process.got == [(3, 0, b"body")]
+    assert [record.detail for record in process.env.records] == ["1 without its payload"]
+
+
+def test_the_payload_says_which_topic_it_is_on_and_nobody_else() -> None:
+    process = Process()
+    topics: list[str] = []
+    process.order.order.deliver = lambda event, sender: topics.append(event.topic)
+    process.key(5, 3, topic="other")
+    process.rounds(1)
+    process.payload(5, 3)
+    process.rounds(8)
+    assert topics == ["t"]
+    assert process.order.order.pending == {}
+    assert process.order.order.bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("dressed", "what"),
+    [
+        (b"", "a trailer of 0 bytes in a payload of 0"),
+        (trailer.add(b"x", bytes([trailer.FIFO]) + bytes(8)), "not a place in a total order"),
+        (trailer.add(b"x", bytes([trailer.TOTAL]) + bytes(7)), "not a place in a total order"),
+        (trailer.add(b"x", bytes([trailer.TOTAL]) + b"\xff" * 8), "not a place in a total order"),
+        (trailer.add(b"x", bytes([trailer.TOTAL]) + (1 << 61).to_bytes(8, "big")), "a time far in the future"),
+    ],
+    ids=["nothing", "fifo", "short", "too large", "future"],
+)
+def test_nonsense_is_dropped(dressed: bytes, what: str) -> None:
+    process = Process()
+    process.order.receive(Ordered(3, 0, "t", 1, dressed), 2)
+    process.rounds(8)
+    assert process.got == []
+    assert process.env.records == [Record(Kind.NONSENSE, 2, 3, 0, topic="t", detail=what)]
+
+
+def test_payloads_that_wait_are_bounded() -> None:
+    process = Process(pending_bytes_max=10)
+    assert process.order.has_room("t")
+    process.payload(5, 3, body=bytes(6))
+    assert not process.order.has_room("t")
+    process.payload(6, 4, body=bytes(6))
+    assert [record.detail for record in process.env.records] == ["1 above pending_bytes_max"]
+    process.rounds(8)
+    assert process.order.has_room("t")
+    assert [source for source, _, _ in process.got] == [3]
+
+
+def test_over_balls_it_would_carry_everything_twice() -> None:
+    env, members = RecordingEnv(0), Members(())
+    order = EptoIds(env, EptoIdsConfig(), members, lambda event, sender: None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="over balls use epto"):
+        order.attach(Balls(env, BallsConfig(), members, order.receive))  # type: ignore[arg-type]
