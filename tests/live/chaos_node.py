@@ -2,6 +2,7 @@
 
 {"listen": "127.0.0.1:0", "seeds": [], "trace": "folder"}     -> {"up": "id", "address": "host:port"}
 {"do": "stream", "topic": "t", "rate": 50}                    -> {"got": [[source, number, Unix us], ...]} ...
+{"do": "clock", "ahead_s": 3600}                              the calendar of this process jumps
 {"do": "quiet"}                                               -> {"published": [[source, number], ...]}
 {"do": "tree"}                                                -> {"tree": [{"root": ..., "parent": ..., ...}]}
 {"do": "stop"}, or the end of the input
@@ -12,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from typing import Any
 
 from epicast.live.messages import Gap, Message
 from epicast.live.node import Node
 from epicast.live.sync import new_loop
 from epicast.stacks import stack as stacks
+
+_calendar_ns = time.time_ns
 
 
 def tell(**what: Any) -> None:
@@ -58,6 +62,9 @@ class ChaosNode:
                 tell(published=self.published)
             case "tree":
                 tell(tree=[self._place(flow) for flow in self._flows()], neighbours=self.node.neighbours)
+            case "clock":
+                ahead_ns = int(order["ahead_s"] * 1e9)
+                time.time_ns = lambda: _calendar_ns() + ahead_ns
             case "stop":
                 return False
         return True

@@ -126,7 +126,9 @@ def test_in_a_long_knot_pairs_that_are_far_apart_are_left_out_and_that_is_said(
 ) -> None:
     monkeypatch.setattr("epicast.pipeline.guarantees.inversions.BLOCK", 3)
     messages = range(MESSAGES)
-    story = Story([*((0, -1) for _ in messages), *((1, each) for each in messages), *((2, 6 - each) for each in messages)])
+    story = Story(
+        [*((0, -1) for _ in messages), *((1, each) for each in messages), *((2, 6 - each) for each in messages)]
+    )
     found = judged(story)["total"]
     assert len(story.inverted()) == 21
     assert found.numbers["inversions"] == 3 + 3  # of two blocks of three; the seventh message is alone

@@ -27,6 +27,14 @@ RUNS: dict[str, dict[str, Any]] = {
         "level": Level.DELIVERIES,
         "fault": [{"kind": "crash", "at": "1s", "fraction": 0.3}],
     },
+    "order-with-holes": {
+        "stack": "epto",
+        "nodes": 20,
+        "level": Level.DELIVERIES,
+        "overrides": {"dissemination": {"fanout": 2, "rounds": 3}},
+        "network": {"transport": "datagram"},
+        "workload": {"messages": 20, "rate": 40, "sources": 20},
+    },
 }
 
 
@@ -44,3 +52,4 @@ def test_both_kernels_measure_the_same(spark: SparkSession, scenario: dict[str, 
     assert ours.series
     assert "drop_uniform_50_weak_share" in ours.metrics
     assert ("far_copies_mean" in ours.metrics) == ("latency" in scenario)
+    assert (ours.metrics["processes_with_holes"] > 0) == (scenario.get("stack") == "epto")

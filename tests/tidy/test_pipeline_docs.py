@@ -10,8 +10,9 @@ from tests.tidy.source import ROOT
 INTRODUCTION = """# Metrics
 
 What is measured of every run. A number that does not exist in a run (no tree, no areas, no duplicates because the trace
-holds deliveries only) is left out; so are those named `drop_...`, unless the experiment asks for them. Reports show
-means over the seeds with 95 % intervals of Student's t.
+holds deliveries only) is left out; so are those named `drop_...`, unless the experiment asks for them. Those about
+the order of deliveries are of runs whose messages have times of their own, or of experiments that ask for them. Reports
+show means over the seeds with 95 % intervals of Student's t.
 """
 PARTS = (
     ("Numbers", "One per run.", METRICS),

@@ -44,7 +44,7 @@ def bulk(
     """Spread single events by EpTO's balls and bins, among up to millions of processes.
 
     Tells how long an event takes until processes have it, and until they deliver it in total order with global and with
-    logical clocks, and what each process sends for it. A million processes take about a quarter of a minute an event.
+    logical clocks, and what each process sends for it. A million processes take about twenty seconds for each event.
     """
     from epicast.cli import bulk_view
     from epicast.cli.output import console, print_json

@@ -40,12 +40,9 @@ def view(config: SizesConfig, sizes: Sequence[Size], out: Path | None) -> Render
 
 def title(config: SizesConfig) -> str:
     lost = f" · {f.percent(config.loss)} lost" if config.loss else ""
-    on = " · events go on" if config.go_on else ""
-    rounds, seeds = (
-        f"rounds of {f.ms(config.period_us / 1000)}",
-        f"{config.seeds:,} event{'s'[: config.seeds > 1]} each",
-    )
-    return f"balls and bins · {rounds} · {config.latency}{lost} · c = {config.c:g}{on} · {seeds}"
+    on = " · going on" if config.go_on else ""
+    seeds = f"{config.seeds:,} event{'' if config.seeds == 1 else 's'} each"
+    return f"rounds of {f.ms(config.period_us / 1000)} · {config.latency}{lost} · c = {config.c:g}{on} · {seeds}"
 
 
 def cells(config: SizesConfig, size: Size) -> list[str]:

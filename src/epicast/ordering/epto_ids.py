@@ -9,7 +9,9 @@ BRISA say, instead of K times a round for TTL rounds. The key of an event stands
   dissemination leaves one too. Then nobody knows how old the event is: it is taken for new, and delivered late but in
   order.
 
-An event that is stable but has no payload holds up what is behind it, for `payload_wait_us` at most.
+An event that is stable but has no payload holds up what is behind it, for `payload_wait_us` at most. A process that
+stood still, because its machine slept say, missed balls; it delivers nothing for as long, in which the dissemination
+may bring what it missed.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from epicast.dissemination.ball_messages import Ball, BallsConfig, Heads
 from epicast.dissemination.balls import Balls
 from epicast.ordering import trailer
 from epicast.ordering.epto import TotalOrder
-from epicast.ordering.stable import EptoConfig, Pending
+from epicast.ordering.stable import EptoConfig, Level, Pending
 
 __all__ = ["EptoIds", "EptoIdsConfig"]
 
+STOOD_STILL_US = 1_000_000  # between two rounds: at least
 _TIMESTAMP_BYTES = 8
 _TOTAL = bytes([trailer.TOTAL])
 
@@ -43,7 +46,7 @@ class EptoIdsConfig(Config):
 
 
 class EptoIds(TotalOrder):
-    __slots__ = ("_due_us", "config")
+    __slots__ = ("_due_us", "_quiet_until_us", "_round_us", "config")
 
     handles: ClassVar[tuple[type[Message], ...]] = (Ball, Heads)
     payloads_in_balls = False
@@ -52,6 +55,8 @@ class EptoIds(TotalOrder):
         super().__init__(env, config.order, deliver)
         self.config = config
         self.use(Balls(env, config.balls, members, _to_nobody))
+        self._round_us = env.now_us()  # when the last round was
+        self._quiet_until_us = 0
         self._due_us: dict[bytes, int] = {}  # since when events have been stable without their payloads
 
     def attach(self, dissemination: Disseminator) -> None:
@@ -99,6 +104,17 @@ class EptoIds(TotalOrder):
         if not self.balls.clock.plausible(timestamp):
             raise WireError("a time far in the future")
         return payload, timestamp
+
+    def on_round(self, levels: list[tuple[int, Level]]) -> None:
+        now, before = self.env.now_us(), self._round_us
+        self._round_us = now
+        longest_us = self.balls.ttl * self.config.balls.period_us * (1 + self.config.balls.drift)
+        if now - before > max(longest_us, STOOD_STILL_US):
+            self._quiet_until_us = now + self.config.payload_wait_us
+        super().on_round(levels)
+
+    def _is_quiet(self) -> bool:
+        return self.env.now_us() < self._quiet_until_us
 
     def _may_wait(self, event: Pending) -> bool:
         """Stable, but without its payload: since when?"""

@@ -5,13 +5,14 @@ An event of age a is out of order only if something that belongs before it has n
     sum over the rounds u before now of   rate * may_be_older(u) * has_not_come(a - u)
 
 of those: `rate` events are published in a round, those of round u (counted from the event's birth) came here by now or
-did not, and they belong before it surely if they are older (u < 0). With logical clocks also younger ones may, as long
-as their publisher had not heard of the event: `has_not_come(u)`. With a global clock they do not. The number of such
-events is Poisson distributed, so there is none with probability exp(-sum).
+did not. With a global clock they belong before it if they are older (u < 0, and half of those of its own round). With
+logical clocks also younger ones may, as long as their publisher had not heard of the event: `has_not_come(u)`; and of
+two events whose publishers had not heard of each other's, either may come first. The number of such events is Poisson
+distributed, so there is none with probability exp(-sum).
 
 `has_not_come(a)` is what this process has seen itself: the share of events that were older than a when they came. It
-knows about distances and losses what theory does not, but nothing about what was so rare that it never happened: there
-it is what balls and bins predict.
+knows about distances and losses what theory does not, but little about what is rare: it counts half an event as missing
+that never was, and is never less than what balls and bins predict. So the odds are on the safe side.
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ class Stability:
     def _expected(self, age: int, misses: list[float]) -> float:
         """Events published a round, times this, belong before one of that age and have not come."""
         last = len(misses) - 1
-        older = sum(misses[min(a, last)] for a in range(age, last + 1))
+        older = sum(misses[min(age, last) + 1 :]) + misses[min(age, last)] / 2
         if self.balls.clock.stable_after == 1:
             return older
-        return older + sum(misses[min(u, last)] * misses[min(age - u, last)] for u in range(age))
+        younger = sum(misses[min(u, last)] * misses[min(age - u, last)] for u in range(age))
+        return (older + younger) / 2
 
     def _misses(self) -> list[float]:
         """By age: the probability that an event has not come by then."""
@@ -76,5 +78,5 @@ class Stability:
         later, found = total, []
         for age, unseen in enumerate(predicted):
             later -= sights.get(age, 0)
-            found.append(max(unseen, later / total) if total else 1.0)
+            found.append(max(unseen, (later + 0.5) / (total + 1)))
         return found

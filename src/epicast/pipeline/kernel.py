@@ -23,8 +23,8 @@ from epicast.trace.info import RunInfo
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DROPS = "drops"
-EXTRAS = (DROPS,)
+DROPS, ORDER = "drops", "order"
+EXTRAS = (DROPS, ORDER)
 """What is measured only where an experiment asks for it."""
 
 

@@ -162,7 +162,9 @@ def judged(analysed: DataFrame) -> list[Judged]:
     )
     numbers = _numbers(each)
     return [
-        _judged(row.asDict(), _examples(each, row) if row["violations"] else (), numbers.get((row["at"], row["promised"])))
+        _judged(
+            row.asDict(), _examples(each, row) if row["violations"] else (), numbers.get((row["at"], row["promised"]))
+        )
         for row in rows
     ]
 

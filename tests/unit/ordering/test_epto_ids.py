@@ -161,3 +161,16 @@ def test_over_balls_it_would_carry_everything_twice() -> None:
     order = EptoIds(env, EptoIdsConfig(), members, lambda event, sender: None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="over balls use epto"):
         order.attach(Balls(env, BallsConfig(), members, order.receive))  # type: ignore[arg-type]
+
+
+def test_who_stood_still_waits_for_what_it_missed() -> None:
+    process = Process()
+    process.rounds(3)
+    process.env.advance(10 * SECOND)
+    process.key(9, 4)
+    process.payload(9, 4)
+    process.rounds(20)
+    assert process.got == []  # stable, but who knows what was before it
+    process.payload(5, 3)
+    process.rounds(12)
+    assert [source for source, _, _ in process.got] == [3, 4]

@@ -15,6 +15,7 @@ from epicast.pipeline.metrics import (
     drops,
     healing,
     locality,
+    order,
     overlay,
     pace,
     places,
@@ -28,7 +29,7 @@ from epicast.pipeline.metrics import (
 from epicast.pipeline.metrics.distributions import Distribution
 from epicast.pipeline.metrics.measures import Measures
 
-_PARTS = (delivery, traffic, repairs, healing, locality, ties)
+_PARTS = (delivery, traffic, repairs, healing, locality, ties, order)
 _DISTRIBUTIONS: tuple[Distribution, ...] = tuple(each for part in _PARTS for each in part.DISTRIBUTIONS)
 
 METRICS: dict[str, str] = {
@@ -42,6 +43,7 @@ METRICS: dict[str, str] = {
     **healing.NAMES,
     **locality.NAMES,
     **ties.NAMES,
+    **order.NAMES,
     **drops.NAMES,
     **{name: meaning for each in _DISTRIBUTIONS for name, meaning in each.metrics().items()},
 }
@@ -50,6 +52,7 @@ HISTOGRAMS: dict[str, str] = {
     **{each.name: each.meaning for each in _DISTRIBUTIONS},
     **trees.HISTOGRAMS,
     **overlay.HISTOGRAMS,
+    **order.HISTOGRAMS,
 }
 SERIES: dict[str, str] = {**timeline.NAMES, **pace.NAMES, **overlay.SERIES, **ties.SERIES}
 
@@ -80,6 +83,9 @@ def measure(kernel: Kernel, run: RunFacts) -> Measures:
     counts |= healing.counts() if failed else {}
     if places.define(kernel):
         found += _near_and_far(kernel, run, when, counts)
+    if order.define(kernel, run):
+        found += order.measure(kernel, when)
+        counts |= order.counts(when)
     found += distributions.measure(kernel, counts)
     found += overlay.measure(kernel, when)
     if DROPS in run.extra:

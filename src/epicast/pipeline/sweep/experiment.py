@@ -103,7 +103,7 @@ class Experiment(Config, frozen=True):
     seeds: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 5
     first_seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)] = 1
     trace: Literal["deliveries", "full"] = "full"
-    extra: tuple[Literal["drops"], ...] = ()  # what is measured on top, see `kernel.EXTRAS`
+    extra: tuple[Literal["drops", "order"], ...] = ()  # what is measured on top, see `kernel.EXTRAS`
     scenario: Table = {}
     axes: dict[str, Axis] = {}
     quick: Quick = Quick()
