@@ -1,5 +1,5 @@
-"""EpTO as document 000 describes it, and what its errata cost: parameters, delays, holes (E-I4, E-I7, E-I10, EP-2, EP-3,
-EP-7)."""
+"""EpTO as document 000 describes it, and what its errata cost: parameters, delays, holes (E-I4, E-I7, E-I10, EP-2,
+EP-3, EP-7)."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ def test_a_longest_increasing_subsequence_is_as_long_as_the_best_of_all(places: 
         size
         for size in range(len(places), -1, -1)
         for chosen in combinations(places, size)
-        if all(a < b for a, b in zip(chosen, chosen[1:], strict=False))
+        if all(a < b for a, b in pairwise(chosen))
     )
     assert longest_increasing(np.array(places, np.int64)) == next(increasing)
 
@@ -79,6 +79,8 @@ def test_holes_are_counted_at_processes_that_stay_and_at_all_to_whom_something_i
     h.crash(3)
     h.deliver(late, a)  # owed c alone
     h.add(Kind.GAP, 2, source=b.source, seq=b.seq, detail="1 late")
+    h.add(Kind.GAP, 2, source=b.source, seq=b.seq, detail="1 late")
+    h.add(Kind.GAP, 2, source=a.source, seq=a.seq, detail="1 late")  # it had been delivered
     h.add(Kind.GAP, 2, source=lost.source, seq=lost.seq, detail="1 without its payload")
     h.add(Kind.CORRECTION, 2, source=c.source, seq=c.seq, topic="t")
     found = measured(h.save(tmp_path)).metrics

@@ -46,15 +46,15 @@ class Delivered:
             (node, each) for node in self.world.up for each in self.published[node] if each not in set(self.order[node])
         ]
 
-    def knotted(self) -> list[Id]:
-        """Messages that no single order of their topic has room for: what is left when all that nobody delivered after
-        another one that is left is taken away, again and again."""
+    def knotted(self, *, across_topics: bool = False) -> list[Id]:
+        """Messages that no single order of their topic (or of all topics) has room for: what is left when all that
+        nobody delivered after another one that is left is taken away, again and again."""
         followers: dict[Id, set[Id]] = defaultdict(set)
         before: dict[Id, int] = defaultdict(int)
         for got in self.order.values():
             by_topic: dict[int, list[Id]] = defaultdict(list)
             for each in got:
-                by_topic[self.topics[each]].append(each)
+                by_topic[0 if across_topics else self.topics[each]].append(each)
             for line in by_topic.values():
                 for one, next_one in pairwise(line):
                     if next_one not in followers[one]:

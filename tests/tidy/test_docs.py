@@ -11,6 +11,7 @@ import pytest
 
 from epicast.core.config import Config, field_types, parse_duration_us
 from epicast.core.records import Kind
+from epicast.dissemination.balls import Balls, BallsConfig
 from epicast.dissemination.brisa import Brisa, BrisaConfig
 from epicast.dissemination.emergent import Emergent, EmergentConfig
 from epicast.dissemination.flood import Flood, FloodConfig
@@ -20,6 +21,9 @@ from epicast.membership.clon import Clon, ClonConfig
 from epicast.membership.cyclon import Cyclon, CyclonConfig
 from epicast.membership.hyparview import HyParView, HyParViewConfig
 from epicast.membership.scamp import Scamp, ScampConfig
+from epicast.ordering.by_topic import ByTopicConfig
+from epicast.ordering.epto import EptoConfig
+from epicast.ordering.epto_ids import EptoIdsConfig
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import MODELS
 from epicast.sim.network import NetworkConfig
@@ -32,9 +36,9 @@ from tests.tidy.source import ROOT, shown
 
 Rows = list[list[str]]
 SIMULATOR = ROOT / "docs" / "simulator.md"
-HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT = (
+HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT, EPTO = (
     ROOT / "docs" / "protocols" / f"{name}.md"
-    for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood", "gossip", "emergent")
+    for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood", "gossip", "emergent", "epto")
 )
 CONFIGS: list[tuple[type[Config], Path]] = [
     (Scenario, SIMULATOR),
@@ -51,6 +55,10 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (FloodConfig, FLOOD),
     (GossipConfig, GOSSIP),
     (EmergentConfig, EMERGENT),
+    (BallsConfig, EPTO),
+    (EptoConfig, EPTO),
+    (EptoIdsConfig, EPTO),
+    (ByTopicConfig, ROOT / "docs" / "orders.md"),
 ]
 PROTOCOLS: list[tuple[Any, Path]] = [
     (HyParView, HYPARVIEW),
@@ -61,6 +69,7 @@ PROTOCOLS: list[tuple[Any, Path]] = [
     (Flood, FLOOD),
     (Gossip, GOSSIP),
     (Emergent, EMERGENT),
+    (Balls, EPTO),
 ]
 
 

@@ -58,7 +58,7 @@ class BallsConfig(HeadCountConfig):
     rounds: Annotated[int, msgspec.Meta(ge=0, le=TTL_MAX)] = 0  # the documents' TTL; 0: by the size of the system
     targets: Literal["known", "neighbours"] = "known"  # whom balls are thrown to: the former are the more uniform
     as_printed: bool = False  # the last round's events are of no use to whom they reach (E-E6)
-    round_events_max: Size = 8_192  # our guess; from half of it on publishers wait, above, events of others are dropped
-    round_bytes_max: Size = 1 << 23  # our guess; of payloads, likewise
+    round_events_max: Size = 32_768  # our guess; publishers wait from an eighth on; above, events of others are dropped
+    round_bytes_max: Size = 1 << 23  # our guess; of payloads: from half of it on publishers wait
     frame_events_max: Annotated[int, msgspec.Meta(ge=1, le=LEVEL_EVENTS_MAX)] = 1_024  # more go in a further message
     frame_bytes_max: Size = 1 << 18  # of payloads, likewise

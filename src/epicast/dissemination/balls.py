@@ -37,6 +37,7 @@ from epicast.dissemination.ball_clock import BallClock, make_clock
 from epicast.dissemination.ball_keys import make_key, read_key
 from epicast.dissemination.ball_messages import TTL_MAX, Ball, BallsConfig, Entry, Heads
 from epicast.dissemination.head_count import HeadCount
+from epicast.dissemination.memory import Memory
 
 __all__ = ["Balls", "BallsConfig"]
 
@@ -44,13 +45,12 @@ Level = dict[bytes, Entry]
 OnRound = Callable[[list[tuple[int, Level]]], None]
 """Is handed the events of a round, by how many rounds each has behind it, this one included."""
 
-MEMORY_ROUNDS = 8  # times TTL: a copy may take as long for each of its TTL links, and comes later hardly ever
-KNOWN_MAX = 1 << 18  # events remembered in that time
+LEVELS = 4  # in so many an event comes within a round, as a rule
+FEW = 8  # publishers wait from this part of round_events_max on: all may publish before anybody sees how many did
 
 
 class Balls:
     __slots__ = (
-        "_before",
         "_collected",
         "_events",
         "_known",
@@ -66,6 +66,7 @@ class Balls:
         "on_round",
         "round",
         "round_bytes",
+        "round_events",
         "seq",
     )
 
@@ -74,17 +75,17 @@ class Balls:
     def __init__(self, env: Env, config: BallsConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
         self.clock: BallClock = make_clock(config.clock, env)
-        self.heads = HeadCount(env, config, members, lambda: self.clock.reading())
+        self.heads = HeadCount(env, config, members, self.clock.reading)
         self.on_round: OnRound | None = None
         self.round = 0
-        self.round_bytes = 0  # of the payloads in the last ball
+        self.round_events = 0  # in the last round
+        self.round_bytes = 0  # of the payloads that were thrown then
         self.seq = 0
         self.met = False  # has anybody told us what time it is?
         self.left = False
         self._collected: dict[int, Level] = {}  # since the last round, by the rounds that each event has behind it
         self._events = 0  # in there; what is in several levels counts in each
-        self._known: dict[bytes, None] = {}  # events that were looked at, in this while and in the one before
-        self._before: dict[bytes, None] = {}
+        self._known = Memory(env.now_us())  # events that were looked at
         self._timer: Timer | None = None
 
     # Calls
@@ -116,12 +117,12 @@ class Balls:
         return max(self.heads.estimate, 1.0 + len(self.members.peers()))
 
     def has_room(self) -> bool:
-        """May we publish now? Not before we know the time (E-E14), nor when a ball is half full: the rest is for what
-        others publish meanwhile."""
+        """May we publish now? Not before we know the time (E-E14), nor when there is much to carry already."""
         if not self.met and self.members.peers():
             return False
         config = self.config
-        return self._events < config.round_events_max // 2 and self.round_bytes < config.round_bytes_max // 2
+        events = max(self.round_events, len(self._collected.get(0, ())))
+        return events < max(1, config.round_events_max // FEW) and self.round_bytes < config.round_bytes_max // 2
 
     def broadcast(self, topic: str, payload: bytes) -> MsgId:
         me, seq = self.env.me, self.seq
@@ -141,7 +142,7 @@ class Balls:
         if self.left:
             raise EpicastError("the process is leaving: nothing more can be published")
         self._collected.setdefault(0, {})[key] = entry
-        self._known[key] = None
+        self._known.add(key)
         self._events += 1
 
     # Balls
@@ -154,7 +155,7 @@ class Balls:
             return
         self.met = True
         self.clock.see(msg.clock)
-        if self._events > self.config.round_events_max:
+        if self._events > LEVELS * self.config.round_events_max:
             self.env.record(Kind.NONSENSE, sender, detail="more events in a round than round_events_max")
             return
         collected = self._collected
@@ -196,8 +197,7 @@ class Balls:
             if self.config.as_printed:
                 levels = [(count, level) for count, level in levels if count < ttl]
             self.on_round([(count + (count < ttl), level) for count, level in levels])
-        if self.round % (MEMORY_ROUNDS * self.ttl) == 0 or len(self._known) > KNOWN_MAX:
-            self._before, self._known = self._known, {}
+        self._known.turn(self.env.now_us())
 
     def _of_this_round(self) -> list[tuple[int, Level]]:
         """What was collected, from the highest count to the lowest, each event only with its highest."""
@@ -210,6 +210,7 @@ class Balls:
             for key in level.keys() & seen.keys():
                 del level[key]
             seen.update(level)
+        self.round_events = len(seen)
         return [(ttl, level) for ttl, level in levels if level]
 
     def _throw(self, levels: list[tuple[int, Level]]) -> None:
@@ -247,7 +248,7 @@ class Balls:
         """Before anything is thrown on."""
         for key in self._unknown(level):
             if self._is_plausible(key):
-                self._known[key] = None
+                self._known.add(key)
             else:
                 del level[key]
                 self.env.record(Kind.NONSENSE, detail="an event that nobody can have published")
@@ -256,13 +257,13 @@ class Balls:
         """Spontaneous order: what came now, whatever else may come."""
         for key in self._unknown(level):
             if self._is_plausible(key):
-                self._known[key] = None
+                self._known.add(key)
                 _, source, seq = read_key(key)
                 topic, payload = level[key]
                 self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
 
     def _unknown(self, level: Level) -> list[bytes]:
-        return sorted(set(level).difference(self._known).difference(self._before))
+        return sorted(set(level).difference(self._known.new).difference(self._known.old))
 
     def _is_plausible(self, key: bytes) -> bool:
         try:

@@ -18,7 +18,7 @@ from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
 from epicast.core.ordered import OrderName
 from epicast.core.roles import Deliver, Disseminator, Membership
-from epicast.dissemination.balls import MEMORY_ROUNDS, Balls
+from epicast.dissemination.balls import Balls
 from epicast.ordering.stability import Stability, Waiting
 from epicast.ordering.stable import EptoConfig, Level, Pending, StableOrder
 
@@ -56,8 +56,6 @@ class TotalOrder:
         if not self._is_quiet():
             order.release(balls.round - balls.clock.stable_after * balls.ttl, self._may_wait)
         self.stability.on_round()
-        if balls.round % (MEMORY_ROUNDS * balls.ttl) == 0:
-            order.forget_old()
 
     def _is_quiet(self) -> bool:
         """Must nothing be delivered now, stable or not?"""

@@ -28,6 +28,7 @@ from epicast.core.records import Kind
 from epicast.core.roles import Deliver
 from epicast.dissemination.ball_keys import read_key
 from epicast.dissemination.ball_messages import Entry
+from epicast.dissemination.memory import Memory
 
 FIRST = b""  # before all keys
 
@@ -71,7 +72,6 @@ class Line:
 
 class StableOrder:
     __slots__ = (
-        "_before",
         "_done",
         "_floor",
         "accepted",
@@ -94,8 +94,7 @@ class StableOrder:
         self.bytes = 0  # of the payloads that wait
         self.sights: dict[int, int] = {}  # how many events were how old when they came
         self._floor = FIRST  # the last event of the orders that were forgotten
-        self._done: dict[bytes, None] = {}  # delivered or given up, in this while and in the one before
-        self._before: dict[bytes, None] = {}
+        self._done = Memory(env.now_us())  # delivered or given up
 
     def has_room(self) -> bool:
         config = self.config
@@ -105,7 +104,7 @@ class StableOrder:
 
     def take_level(self, ttl: int, birth: int, level: Level, *, payloads: bool) -> None:
         """Events of a ball that have so many rounds behind them. Most have come before, in other balls."""
-        pending, done, before = self.pending, self._done, self._before
+        pending, done, before = self.pending, self._done.new, self._done.old
         for key in level:
             known = pending.get(key)
             if known is not None:
@@ -127,7 +126,7 @@ class StableOrder:
                     known.payload = payload
                 return
             self._withdraw(known)  # the payload knows better where it belongs than whoever passed its key on
-        if key in self._done or key in self._before:
+        if key in self._done:
             return
         line = self._line(topic)
         if key <= line.last:
@@ -158,7 +157,7 @@ class StableOrder:
         self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
 
     def _take_late(self, late: Pending) -> None:
-        self._done[late.key] = None
+        self._done.add(late.key)
         self.late += 1
         if self.config.late == "correct" and late.payload is not None:
             self.env.correct(late.event())
@@ -168,6 +167,7 @@ class StableOrder:
     def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
         """Deliver what was born before that round, and has nothing younger in front of it. Whatever lacks its payload
         holds up what is behind it as long as it `may_wait`, and is given up then."""
+        self._done.turn(self.env.now_us())
         for line in [line for line in self.lines.values() if line.heap]:
             heap = line.heap
             while heap and self.pending[heap[0]].birth < born_before:
@@ -176,7 +176,7 @@ class StableOrder:
                     break
                 line.last = heappop(heap)
                 del self.pending[line.last]
-                self._done[line.last] = None
+                self._done.add(line.last)
                 self._give(event)
 
     def _give(self, event: Pending) -> None:
@@ -189,10 +189,6 @@ class StableOrder:
             self.env.record(Kind.DELIVER, NOBODY, source, seq, event.hops, event.topic)
         else:
             self.deliver(event.event(), NOBODY)
-
-    def forget_old(self) -> None:
-        """Called now and then, not more often than copies of an event may come after it."""
-        self._before, self._done = self._done, {}
 
     # Before their turn
 

@@ -28,6 +28,7 @@ MOMENT_US = 6_000_000  # within which both sides of a link agree on it
 SEEDS_US = 20_000_000  # between two looks at seeds
 REST_US = 150_000_000  # within which everything must be in order after the faults
 
+SPELLS = tuple(kind for kind in LASTING if kind != "clock-jump")  # no tree looks at a calendar
 STACKS = ("brisa", "brisa-delay", "clon-brisa")
 LATENCIES = (
     "constant 20ms",
@@ -100,10 +101,10 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
 
 
 def _fault(rng: Random, seconds: int) -> dict[str, Any]:
-    kind = rng.choice((*LASTING, "crash", "crash", "reset", "half-open"))
+    kind = rng.choice((*SPELLS, "crash", "crash", "reset", "half-open"))
     at = rng.uniform(0, seconds * 0.8)
     fault: dict[str, Any] = {"kind": kind, "at": f"{at:.3f}s"}
-    if kind in LASTING:
+    if kind in SPELLS:
         fault["until"] = f"{at + rng.uniform(0.5, 15):.3f}s"
     if kind == "loss":
         fault["probability"] = rng.choice((0.01, 0.05, 0.2))

@@ -18,6 +18,7 @@ from epicast.core.config import Config, Duration, PositiveDuration
 from epicast.core.errors import ConfigError
 
 Size = Annotated[int, msgspec.Meta(ge=0, le=16 * 1024 * 1024)]
+TopicName = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 NodeNumber = Annotated[int, msgspec.Meta(ge=0)]
 
 SECOND_US = 1_000_000
@@ -43,7 +44,8 @@ class WorkloadConfig(Config, frozen=True):
     sources: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 1
     source_ids: tuple[NodeNumber, ...] = ()  # given: these processes instead of the first ones that joined
     source_order: Literal["turn", "random"] = "turn"
-    topic: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] = "stream"
+    topic: TopicName = "stream"
+    topics: tuple[TopicName, ...] = ()  # given: one of these for each message, at random
 
     def check(self) -> None:
         if self.payload_bytes_max is not None and self.payload_bytes_max < self.payload_bytes:
@@ -73,7 +75,8 @@ def publications(config: WorkloadConfig, rng: Random) -> Iterator[Publication]:
     for number, time_us in enumerate(_times_us(config, rng)):
         in_turn = config.source_order == "turn"
         source = number % config.source_count if in_turn else rng.randrange(config.source_count)
-        yield Publication(time_us, source, config.topic, next(sizes))
+        topic = rng.choice(config.topics) if config.topics else config.topic
+        yield Publication(time_us, source, topic, next(sizes))
 
 
 def _times_us(config: WorkloadConfig, rng: Random) -> Iterator[int]:

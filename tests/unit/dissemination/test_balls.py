@@ -237,13 +237,15 @@ def test_large_events_are_spread_over_several_messages() -> None:
     assert sizes == [[60], [60, 30], [200], [1]]
 
 
-def test_publishers_wait_when_a_ball_is_half_full_and_go_on_after_the_round() -> None:
-    process, _, _ = balls(peers=(1,), round_events_max=8)
+def test_publishers_wait_when_there_is_much_to_carry_and_go_on_after_the_round() -> None:
+    process, _, _ = balls(peers=(1,), round_events_max=32)
     process.met = True
     for _ in range(4):
         assert process.has_room()
         process.broadcast("t", b"x")
     assert not process.has_room()
+    process.end_round()
+    assert not process.has_room()  # they are under way
     process.end_round()
     assert process.has_room()
 
@@ -259,7 +261,7 @@ def test_publishers_wait_when_the_last_ball_was_large() -> None:
 
 
 def test_nobody_can_fill_our_memory_within_a_round() -> None:
-    process, env, _ = balls(round_events_max=10)
+    process, env, _ = balls(round_events_max=3)
     for start in range(0, 40, 8):
         process.on_ball(1, ball((1, {make_key(5, 7, seq): ("t", b"") for seq in range(start, start + 8)})))
     process.end_round()

@@ -6,9 +6,10 @@ opposite orders (`inversions.py`).
 
 There is one order if and only if the graph of "some process delivered this directly before that" has no cycle. Messages
 on a cycle are in a *knot*: a strongly connected part of the graph. Every inversion makes one, and so does a longer
-circle in which no two processes disagree about any two messages; so it is messages in knots that are violations. An edge that agrees with the order of first deliveries
-can be part of a knot only between the ends of an edge that does not, so only those stretches reach the graph library,
-and stretches that do not touch are looked at apart.
+circle in which no two processes disagree about any two messages; so it is messages in knots that are violations.
+
+An edge that agrees with the order of first deliveries can be part of a knot only between the ends of an edge that does
+not, so only those stretches reach the graph library, and stretches that do not touch are looked at apart.
 """
 
 from __future__ import annotations

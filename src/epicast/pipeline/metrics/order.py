@@ -37,7 +37,7 @@ NAMES = {
     "holes_staying": "holes at processes that stay",
     "processes_with_holes": "processes that stay and have a hole",
     "hole_free_share": "share of the processes that stay that have no hole",
-    "late": "times that a message came after its turn in the order and was dropped",
+    "late": "pairs of a message and a process where it came only after its turn in the order, and was dropped",
     "corrections": "times that a message came after its turn in the order and was handed over as a correction",
 }
 HISTOGRAMS = {"order_kept_percent": f"{_KEPT}, in whole percent, over processes"}
@@ -71,11 +71,20 @@ _PLACES = f"""
     JOIN (SELECT topic, min(row) AS line FROM marks WHERE kind = 'publish' GROUP BY topic) AS t ON t.topic = p.topic
 """
 
+# What was delivered long ago may come again, and be taken for late once it is forgotten.
+_LATE = """
+    SELECT count(*) AS n
+    FROM (SELECT DISTINCT node, source, seq FROM marks WHERE kind = 'gap' AND detail = '1 late') AS g
+    WHERE NOT EXISTS (
+        SELECT 1 FROM deliveries AS d WHERE d.node = g.node AND d.source = g.source AND d.seq = g.seq
+    )
+"""
+
 
 def measure(kernel: Kernel, scope: Scope) -> Measures:
     """`measured_messages` is known (see `delivery.py`)."""
     found = _kept(kernel, scope)
-    late = kernel.query("SELECT count(*) AS n FROM marks WHERE kind = 'gap' AND detail = '1 late'").column(0)[0].as_py()
+    late = kernel.query(_LATE).column(0)[0].as_py()
     metrics = _holes(kernel, scope) | {"late": late, "corrections": scope.count("correction")}
     return found + Measures(metrics)
 

@@ -1,0 +1,67 @@
+"""What the experiments about EpTO have in common: how they read their points, and how they put holes into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from epicast.experiments import wording
+from epicast.experiments.claims import labels_of, stat
+from epicast.pipeline.confidence import Stat
+from epicast.pipeline.results import Results
+
+CLOCKS = ("global", "logical")
+ALWAYS = (
+    "Holes and inversions are told apart for every run below, under the guarantees: EpTO promises that there are no "
+    "inversions, and nothing about holes."
+)
+
+
+def total(results: Results, metric: str, points: Iterable[Mapping[str, object]]) -> int:
+    """Over all seeds of these points."""
+    found = (stat(results, metric, **labels) for labels in points)
+    return round(sum(each.mean * each.n for each in found))
+
+
+def in_order(results: Results, points: Iterable[Mapping[str, object]]) -> bool:
+    """Did every process deliver what it delivered in the order of (time, source)? Then there are no inversions."""
+    return all(stat(results, "order_kept_min", **labels).min == 1 for labels in points)
+
+
+def hole_free(results: Results, **labels: object) -> Stat:
+    """The share of the processes that stay which lack nothing."""
+    return stat(results, "hole_free_share", **labels)
+
+
+def numbers(results: Results, axis: str) -> list[float]:
+    """The values of an axis whose labels are numbers, in ascending order."""
+    return sorted(float(label) for label in labels_of(results, axis))
+
+
+def label_of(results: Results, axis: str, number: float) -> str:
+    return next(label for label in labels_of(results, axis) if float(label) == number)
+
+
+def delay(results: Results, which: str = "delay_ms_p50", **labels: object) -> Stat:
+    """From publication to delivery in ms, the publisher's own included: the median, unless another is asked for."""
+    return stat(results, which, **labels)
+
+
+def percents(found: Mapping[str, Stat]) -> str:
+    return wording.each({name: wording.mean_percent(each) for name, each in found.items()})
+
+
+HOLES = {
+    "processes without a hole (%)": ("hole_free_share", 100.0),
+    "holes": ("holes_staying", 1.0),
+    "of them late": ("late", 1.0),
+}
+DELAYS = {
+    "delay, median (ms)": ("delay_ms_p50", 1.0),
+    "90th percentile": ("delay_ms_p90", 1.0),
+    "until the last has it, median (ms)": ("delay_last_ms_p50", 1.0),
+}
+"""Columns of tables: metrics and their scales."""
+
+
+def cells(results: Results, columns: Mapping[str, tuple[str, float]], **labels: object) -> list[str]:
+    return [wording.mean_or_nothing(results.stat(metric, **labels), scale) for metric, scale in columns.values()]
