@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epicast.live.config import Limits
-    from epicast.live.messages import Gap, Message, QueueFull, Receipt, SlowSubscriber
+    from epicast.live.messages import Correction, Gap, Message, QueueFull, Receipt, SlowSubscriber, Waiting
     from epicast.live.node import Node
     from epicast.live.subscription import Subscription
     from epicast.live.sync import SyncNode
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Correction",
     "Gap",
     "Limits",
     "Message",
@@ -24,12 +25,15 @@ __all__ = [
     "Subscription",
     "SyncNode",
     "Tls",
+    "Waiting",
     "__version__",
     "simulate",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber"), "epicast.live.messages"),
+    **dict.fromkeys(
+        ("Correction", "Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber", "Waiting"), "epicast.live.messages"
+    ),
     "Limits": "epicast.live.config",
     "Node": "epicast.live.node",
     "Subscription": "epicast.live.subscription",

@@ -38,6 +38,7 @@ print(json.dumps(World(Scenario.load(scenario), seed, engine, Level.FULL).run().
 STACKS = (
     *("static-flood", "flood", "static-brisa", "brisa"),
     *("scamp-flood", "cyclon-flood", "clon-brisa", "clon-emergent", "simple-gossip"),
+    *("epto", "spontaneous", "epto-brisa", "causal-brisa"),
 )
 COMPILED = importlib.util.find_spec("epicast.sim._engine") is not None
 

@@ -25,10 +25,13 @@ from epicast.pipeline.sweep.play import play
 TINY = {"nodes": 40, "warmup": "10s", "drain": "5s"}
 CHURN = "const churn 20% each 1s"
 NEAR_AND_FAR = ("clon-overlay", "clon-traffic", "clon-ttl", "clon-healing")
+TOTAL_ORDER = ("ep-2-3", "ep-4", "ep-5", "ep-6", "ep-loss", "ep-size", "ep-views", "epto-bytes")
 
 
 def miniature(name: str) -> Experiment:
     """The same points, but small ones and few messages."""
+    if name in TOTAL_ORDER:
+        return ordered_miniature(name)
     table: dict[str, Any] = tomllib.loads(catalog.load(name).to_toml())
     joins = {**table["scenario"].get("joins", {}), "interval": "10ms"}
     table |= {"seeds": 1, "scenario": {**table["scenario"], **TINY, "joins": joins}}
@@ -52,6 +55,24 @@ def miniature(name: str) -> Experiment:
         for case in table["axes"]["killed"]["cases"].values():
             case["fault"][0]["at"] = "2s"
     return Experiment.load(table)
+
+
+def ordered_miniature(name: str) -> Experiment:
+    """The points of the quick variant: there are many, and each must be over in a moment."""
+    table: dict[str, Any] = tomllib.loads(catalog.load(name).smaller().to_toml())
+    scenario: dict[str, Any] = {**table["scenario"], "nodes": 12, "warmup": "2s", "drain": "4s"}
+    workload = {**scenario["workload"], "messages": 10, "sources": 6}
+    scenario |= {"workload": workload, "joins": {"interval": "10ms", "degree": 11}}
+    if name == "ep-size":  # the size has to be known
+        scenario["warmup"] = "8s"
+    if name == "ep-2-3":  # sizes that differ, and enough to be out of order
+        for case in table["axes"]["system"]["cases"].values():
+            nodes = case["nodes"] // 10
+            case |= {"nodes": nodes, "joins.degree": nodes - 1}
+            case["workload"] |= {"sources": nodes, "messages": 10}
+    if "nodes" in table["axes"]:
+        table["axes"]["nodes"]["values"] = [8 + 4 * at for at in range(len(table["axes"]["nodes"]["values"]))]
+    return Experiment.load({**table, "seeds": 1, "scenario": scenario})
 
 
 @pytest.fixture(scope="module")

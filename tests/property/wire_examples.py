@@ -27,7 +27,11 @@ class Shuffle(Message, tag=1_000_032):
     asked: bool = False
 
 
-KINDS: tuple[type[Message], ...] = (Hello, Gossip, Shuffle)
+class Ball(Message, tag=1_000_033):
+    levels: tuple[tuple[int, dict[bytes, tuple[Topic, Payload]]], ...]
+
+
+KINDS: tuple[type[Message], ...] = (Hello, Gossip, Shuffle, Ball)
 
 node_ids = st.integers(-(1 << 63), (1 << 63) - 1) | st.text(max_size=20)
 counts = st.integers(0, (1 << 63) - 1)
@@ -56,5 +60,17 @@ messages: st.SearchStrategy[Message] = st.one_of(
         positions=st.lists(positions, max_size=3).map(tuple),
         weight=st.floats(allow_nan=False),
         asked=st.booleans(),
+    ),
+    st.builds(
+        Ball,
+        levels=st.lists(
+            st.tuples(
+                st.integers(0, 64),
+                st.dictionaries(
+                    st.binary(max_size=40), st.tuples(st.text(max_size=20), st.binary(max_size=40)), max_size=4
+                ),
+            ),
+            max_size=4,
+        ).map(tuple),
     ),
 )

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from epicast.core.errors import EpicastError
-from epicast.live.messages import Receipt
+from epicast.live.messages import Message, Receipt, Waiting
 from epicast.live.node import Node
 from epicast.live.subscription import Item, Subscription
 
@@ -130,6 +130,22 @@ class SyncNode:
 
     def subscribe(self, pattern: str = "**", **settings: Any) -> SyncSubscription:
         return SyncSubscription(self, self._node.subscribe(pattern, **settings))
+
+    def waiting(self, topic: str | None = None) -> list[Waiting]:
+        """As `Node.waiting`."""
+
+        async def look() -> list[Waiting]:
+            return self._node.waiting(topic)
+
+        return self._call(look())
+
+    def take(self, message_id: tuple[str, int]) -> Message | None:
+        """As `Node.take`."""
+
+        async def take() -> Message | None:
+            return self._node.take(message_id)
+
+        return self._call(take())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         if self._thread is None:
