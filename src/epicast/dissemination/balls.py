@@ -17,6 +17,10 @@ rounds behind them are handed to the ordering although they go no farther (E-E6)
 are never changed after they were thrown (E-E9); a newcomer publishes nothing before it has heard what time it is
 (E-E14). `as_printed` takes E-E6 back, to show what it costs.
 
+Departure: once the fastest copy of an event has all rounds behind it, a process throws slower ones that come in the same
+round no farther either. That saves three copies of four and costs little of what the others reach; `go_on` takes it
+back.
+
 Events are kept by count, in one table for each: a ball of a thousand events is taken in by a few updates of tables.
 """
 
@@ -200,8 +204,9 @@ class Balls:
         self._known.turn(self.env.now_us())
 
     def _of_this_round(self) -> list[tuple[int, Level]]:
-        """What was collected, from the highest count to the lowest, each event only with its highest."""
-        levels = sorted(self._collected.items(), reverse=True)
+        """What was collected, from the highest count to the lowest, each event only with its highest. To `go_on`, it is
+        kept with its highest count below TTL as well."""
+        levels, last, go_on = sorted(self._collected.items(), reverse=True), self.ttl, self.config.go_on
         self._collected, self._events = {}, 0
         seen: Level = {}
         for ttl, level in levels:
@@ -209,8 +214,9 @@ class Balls:
                 self._forget_nonsense(level)
             for key in level.keys() & seen.keys():
                 del level[key]
-            seen.update(level)
-        self.round_events = len(seen)
+            if ttl < last or not go_on:
+                seen.update(level)
+        self.round_events = sum([len(level) for _, level in levels])
         return [(ttl, level) for ttl, level in levels if level]
 
     def _throw(self, levels: list[tuple[int, Level]]) -> None:

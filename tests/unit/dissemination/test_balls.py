@@ -86,6 +86,18 @@ def test_of_an_event_that_comes_with_two_counts_the_higher_is_kept() -> None:
         assert [only.levels for only in thrown(env)] == [((3, event(5, 7)),)]
 
 
+@pytest.mark.parametrize(("go_on", "thrown_on"), [(False, []), (True, [((3, event(5, 7)),)])])
+def test_a_slow_copy_goes_on_after_the_fastest_has_ended_only_if_told_so(go_on: bool, thrown_on: Levels) -> None:
+    process, env, _ = balls(rounds=3, go_on=go_on)
+    rounds: list[Levels] = []
+    process.on_round = rounds.append
+    process.on_ball(1, ball((3, event(5, 7))))
+    process.on_ball(2, ball((2, event(5, 7))))
+    process.end_round()
+    assert [only.levels for only in thrown(env)] == thrown_on
+    assert {count for count, _ in rounds[0]} == {3}
+
+
 def test_an_event_with_all_rounds_behind_it_goes_no_farther() -> None:
     """E-I4."""
     process, env, got = balls(rounds=3)
