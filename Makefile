@@ -27,7 +27,7 @@ check: $(INSTALLED) ## run the formatter, the linter, the type checker and the t
 	@$(PY) -m mypy --strict src
 	@$(PY) -m pytest -q tests/tidy
 
-reproduce: $(INSTALLED) ## run all experiments (an hour and a quarter; QUICK=1 for smaller ones, OUT=folder)
+reproduce: $(INSTALLED) ## run all experiments (six hours; QUICK=1 for smaller ones, OUT=folder)
 	@for name in $$($(PY) -c 'from epicast.experiments.catalog import names; print(*names())'); do \
 		$(VENV)/bin/epicast run $$name $(if $(QUICK),--quick) --out $(or $(OUT),results)/$$name || failed="$$failed $$name"; \
 	done; if [ -n "$$failed" ]; then echo "not as promised:$$failed" >&2; exit 1; fi

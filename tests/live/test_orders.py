@@ -185,6 +185,19 @@ def test_a_stack_with_one_order_for_all_has_no_messages_as_they_come() -> None:
     run(body())
 
 
+@pytest.mark.parametrize(
+    ("stack", "order"), [("fifo-brisa", "fifo"), ("causal-brisa", "causal"), ("epto-brisa", "total")]
+)
+def test_a_stack_may_have_the_order(stack: str, order: str) -> None:
+    async def body() -> None:
+        async with cluster(3, stack=stack) as nodes, nodes[1].subscribe("t", order=order) as messages:
+            for number in range(20):
+                await nodes[0].publish("t", b"%d" % number)
+            assert [int(m.payload) for m in await collect(messages, 20)] == list(range(20))
+
+    run(body())
+
+
 def test_publishing_waits_for_room_in_the_order_or_says_that_there_is_none() -> None:
     async def body() -> None:
         settings = {"total": {"order": {"pending_max": 16}, "balls": {"period_us": 100_000}}}

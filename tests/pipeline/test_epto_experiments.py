@@ -188,7 +188,7 @@ def test_ep_5_notices_what_differs(check: str, metric: str, value: float, labels
 
 
 def churning() -> MadeResults:
-    made = sound(clock=CLOCKS, churn=[0, 5, 10, 20, 30])
+    made = sound(clock=CLOCKS, churn=[0, 5, 10, 20, 30], fanout=[17, 34])
     return made.give("delay_ms_p50", 611).give("delay_ms_p50", 624, churn=10)
 
 
@@ -199,8 +199,10 @@ def test_ep_6_holds_for_what_was_published() -> None:
 @pytest.mark.parametrize(
     ("check", "metric", "value", "labels"),
     [
-        ("delay", "delay_ms_p50", 700, {"clock": "logical", "churn": 10}),
-        ("complete", "holes_staying", 1, {"clock": "global", "churn": 20}),
+        ("delay", "delay_ms_p50", 700, {"clock": "logical", "churn": 10, "fanout": 17}),
+        ("complete", "holes_staying", 1, {"clock": "global", "churn": 20, "fanout": 17}),
+        ("reach", "delay_ms_p50", 700, {"clock": "logical", "churn": 10, "fanout": 34}),
+        ("reach", "holes_staying", 1, {"clock": "global", "churn": 20, "fanout": 34}),
         ("order", "order_kept_min", 0.99, {"clock": "global", "churn": 30}),
     ],
 )

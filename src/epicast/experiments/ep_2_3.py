@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, labels_of, stat
-from epicast.experiments.epto_words import ALWAYS, CLOCKS, DELAYS, HOLES, cells, delay, in_order, total
+from epicast.experiments.epto_words import ALWAYS, CLOCKS, DELAYS, HOLES, all_in_order, cells, delay, holes_among
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.report.data import FigureBlock, TableBlock
@@ -140,16 +140,12 @@ def _judge_clocks(results: Results) -> Finding:
 
 def _judge_epto(results: Results) -> Finding:
     points = [{"order": "epto", "clock": clock, "system": system} for clock in CLOCKS for system in systems(results)]
-    holes, owed = (total(results, metric, points) for metric in ("holes_staying", "owed"))
-    ordered = in_order(results, points)
-    text = (
-        f"{holes:,} holes among {owed:,} deliveries; {'all' if ordered else 'not all'} in the order of (time, process)"
-    )
+    (lack, holes), (order, ordered) = holes_among(results, points), all_in_order(results, points)
     reason = (
         "A hole is left where the first copy to come was too late: latencies go up to 800 ms, and a round is over "
         "after 125 ms."
     )
-    return Finding(text, holes == 0 and ordered, reason if holes else "")
+    return Finding(f"{lack}; {order}, that of (time, process)", holes == 0 and ordered, "", reason)
 
 
 # Figure 5.9

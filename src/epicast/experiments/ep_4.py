@@ -13,6 +13,7 @@ from epicast.experiments.epto_words import (
     HOLES,
     cells,
     hole_free,
+    holes_among,
     in_order,
     numbers,
     percents,
@@ -57,15 +58,9 @@ def _judge_order(results: Results) -> Finding:
 
 
 def _judge_half(results: Results) -> Finding:
-    found = {
-        clock: (
-            total(results, "holes_staying", points(results, clock, HALF_MS)),
-            total(results, "owed", points(results, clock, HALF_MS)),
-        )
-        for clock in CLOCKS
-    }
-    texts = {clock: f"{holes:,} holes among {owed:,} deliveries" for clock, (holes, owed) in found.items()}
-    none = all(holes == 0 for holes, _ in found.values())
+    found = {clock: holes_among(results, points(results, clock, HALF_MS)) for clock in CLOCKS}
+    texts = {clock: text for clock, (text, _) in found.items()}
+    none = all(holes == 0 for _, holes in found.values())
     return Finding(wording.each(texts), none, f"Asked is none from {HALF_MS} ms on.", WHY)
 
 

@@ -11,6 +11,7 @@ from epicast.experiments.epto_words import (
     HOLES,
     cells,
     hole_free,
+    holes_among,
     in_order,
     label_of,
     numbers,
@@ -52,10 +53,8 @@ def _judge_order(results: Results) -> Finding:
 
 def _judge_small(results: Results) -> Finding:
     small = [each for clock in CLOCKS for each in points(results, clock, high=0.5)]
-    holes, owed = (total(results, metric, small) for metric in ("holes_staying", "owed"))
-    return Finding(
-        f"{holes:,} holes among {owed:,} deliveries", holes == 0, "Asked is none up to a drift of 0.5.", FAST
-    )
+    text, holes = holes_among(results, small)
+    return Finding(text, holes == 0, "Asked is none up to a drift of 0.5.", FAST)
 
 
 def _judge_one(results: Results) -> Finding:

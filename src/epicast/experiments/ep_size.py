@@ -6,7 +6,16 @@ from math import log2
 
 from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, judged, stat
-from epicast.experiments.epto_words import ALWAYS, DELAYS, HOLES, cells, delay, in_order, label_of, numbers, total
+from epicast.experiments.epto_words import (
+    ALWAYS,
+    DELAYS,
+    HOLES,
+    all_in_order,
+    cells,
+    holes_among,
+    label_of,
+    numbers,
+)
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
 from epicast.pipeline.results import Results
@@ -31,15 +40,13 @@ def points(results: Results) -> list[dict[str, object]]:
 
 
 def _judge_complete(results: Results) -> Finding:
-    holes, owed = (total(results, metric, points(results)) for metric in ("holes_staying", "owed"))
-    ordered = in_order(results, points(results))
-    text = f"{holes:,} holes among {owed:,} deliveries, {'all' if ordered else 'not all'} in one order"
-    return Finding(text, holes == 0 and ordered, "Holes are very improbable, not impossible.")
+    (lack, holes), (order, ordered) = holes_among(results, points(results)), all_in_order(results, points(results))
+    return Finding(f"{lack}, {order}", holes == 0 and ordered, "Holes are very improbable, not impossible.")
 
 
 def _judge_delay(results: Results) -> Finding:
     first, *_, last = points(results)
-    slow, fast = (delay(results, **labels) for labels in (last, first))
+    slow, fast = (stat(results, "delay_ms_p50", **labels) for labels in (last, first))
     expected = log2(float(str(last["nodes"]))) / log2(float(str(first["nodes"])))
     ratio = slow.mean / fast.mean if fast.mean else float("nan")
     text = (

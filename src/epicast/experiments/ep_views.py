@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, judged, stat
-from epicast.experiments.epto_words import ALWAYS, DELAYS, HOLES, cells, hole_free, in_order, percents, total
+from epicast.experiments.epto_words import ALWAYS, DELAYS, HOLES, all_in_order, cells, hole_free, holes_among, percents
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
 from epicast.pipeline.results import Results
@@ -40,15 +40,14 @@ def missing_share(results: Results, views: str, balls: str) -> float:
 
 def _judge_order(results: Results) -> Finding:
     everywhere = [{"views": views, "balls": balls} for views in VIEWS for balls in BALLS]
-    ordered = in_order(results, everywhere)
-    return Finding(f"{'all' if ordered else 'not all'} in one order, whatever the views", ordered)
+    text, ordered = all_in_order(results, everywhere)
+    return Finding(f"{text}, whatever the views", ordered)
 
 
 def _judge_uniform(results: Results) -> Finding:
     points = [{"views": views, "balls": "default"} for views in UNIFORM]
-    holes, owed = (total(results, metric, points) for metric in ("holes_staying", "owed"))
     found = {VIEWS[views]: hole_free(results, views=views, balls="default") for views in UNIFORM}
-    text = f"{percents(found)}; {holes:,} holes among {owed:,} deliveries"
+    text = f"{percents(found)}; {holes_among(results, points)[0]}"
     return Finding(text, all(each.mean >= 0.99 for each in found.values()), "Processes without a hole: 99 % or more.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epicast.experiments import pictures, wording
 from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, labels_of, rising, stat
-from epicast.experiments.epto_words import ALWAYS, DELAYS, cells, in_order, total
+from epicast.experiments.epto_words import ALWAYS, DELAYS, all_in_order, cells, holes_among
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
 from epicast.pipeline.results import Results
@@ -74,10 +74,8 @@ def _judge_worth(results: Results) -> Finding:
 
 def _judge_complete(results: Results) -> Finding:
     points = [{"stack": stack, "payload": payload} for stack in STACKS for payload in payloads(results)]
-    holes, owed = (total(results, metric, points) for metric in ("holes_staying", "owed"))
-    ordered = in_order(results, points)
-    text = f"{holes:,} holes among {owed:,} deliveries, {'all' if ordered else 'not all'} in one order"
-    return Finding(text, holes == 0 and ordered)
+    (lack, holes), (order, ordered) = holes_among(results, points), all_in_order(results, points)
+    return Finding(f"{lack}, {order}", holes == 0 and ordered)
 
 
 CLAIMS = (

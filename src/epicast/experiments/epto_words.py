@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from epicast.experiments import wording
 from epicast.experiments.claims import labels_of, stat
 from epicast.pipeline.confidence import Stat
+from epicast.pipeline.guarantees.verdict import counted
 from epicast.pipeline.results import Results
 
 CLOCKS = ("global", "logical")
@@ -20,6 +21,19 @@ def total(results: Results, metric: str, points: Iterable[Mapping[str, object]])
     """Over all seeds of these points."""
     found = (stat(results, metric, **labels) for labels in points)
     return round(sum(each.mean * each.n for each in found))
+
+
+def holes_among(results: Results, points: Iterable[Mapping[str, object]]) -> tuple[str, int]:
+    """At processes that stay, over all seeds: in words and in number."""
+    where = list(points)
+    holes, owed = (total(results, metric, where) for metric in ("holes_staying", "owed"))
+    return f"{counted(holes, 'hole')} among {owed:,} deliveries", holes
+
+
+def all_in_order(results: Results, points: Iterable[Mapping[str, object]]) -> tuple[str, bool]:
+    """In words, and whether it is so."""
+    ordered = in_order(results, points)
+    return f"{'all' if ordered else 'not all'} in one order", ordered
 
 
 def in_order(results: Results, points: Iterable[Mapping[str, object]]) -> bool:

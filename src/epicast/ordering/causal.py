@@ -18,7 +18,7 @@ from epicast.core.env import Env
 from epicast.core.errors import WireError
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
-from epicast.core.ordered import Ordered
+from epicast.core.ordered import Ordered, OrderName
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Disseminator, Membership
 from epicast.ordering import trailer
@@ -39,6 +39,9 @@ class Causal:
     def __init__(self, env: Env, config: CausalConfig, members: Membership, deliver: Deliver) -> None:
         self.env = env
         self.room = CLOCKS[config.clock](env, config, deliver)
+
+    def order_of(self, pattern: str) -> OrderName:
+        return "causal"
 
     def attach(self, dissemination: Disseminator) -> None: ...
 

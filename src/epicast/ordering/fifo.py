@@ -15,7 +15,7 @@ from epicast.core.env import Env
 from epicast.core.errors import EpicastError, WireError
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
-from epicast.core.ordered import Ordered
+from epicast.core.ordered import Ordered, OrderName
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Disseminator, Membership
 from epicast.ordering import trailer
@@ -39,6 +39,9 @@ class Fifo(WaitingRoom[Held]):
         super().__init__(env, config, deliver)
         self.topics_max = config.topics_max
         self.numbers: dict[str, int] = {}  # of our next message, by topic
+
+    def order_of(self, pattern: str) -> OrderName:
+        return "fifo"
 
     def attach(self, dissemination: Disseminator) -> None: ...
 
