@@ -41,8 +41,9 @@ bench-pipeline: $(INSTALLED) ## measure the pipeline on a trace of 50 million ro
 bench-live: $(INSTALLED) ## compare live nodes with NATS, Redis, mosquitto and zenoh
 	@$(VENV)/bin/epicast bench live
 
-soak: $(INSTALLED) ## let live nodes suffer for twenty minutes: kills, halts, partitions, hostile bytes
-	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_fuzz.py
+soak: $(INSTALLED) ## let nodes suffer for half an hour: kills, halts, partitions, hostile bytes, jumping clocks
+	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_order_chaos.py tests/live/test_fuzz.py \
+		tests/sim/test_epto_under_faults.py
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)
 	@$(call find_python); "$$python" -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/python -m pip install -qq uv

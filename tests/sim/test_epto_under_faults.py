@@ -4,6 +4,7 @@ E-I5).
 Holes are allowed here: agreement is only probable, and nobody promises it across a partition.
 """
 
+import os
 from collections.abc import Callable
 from heapq import heapify
 from random import Random
@@ -17,7 +18,7 @@ from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from tests.support.delivered import Delivered
 
-BLOCKS, SEEDS = 20, 50  # 1,000 in all
+BLOCKS, SEEDS = 20, 500 if os.environ.get("EPICAST_SOAK") == "1" else 50  # 1,000 in all; 10,000 in a soak
 
 
 def mischief(seed: int) -> dict[str, Any]:

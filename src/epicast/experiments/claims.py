@@ -88,6 +88,12 @@ def labels_of(results: Results, axis: str) -> list[str]:
     return list(dict.fromkeys(point[axis] for point in results.points if axis in point))
 
 
+def quotient(part: float, whole: float) -> float:
+    if not whole:
+        raise NotMeasured("What is to be divided by is nothing")
+    return part / whole
+
+
 def rising(values: Sequence[float]) -> bool:
     """Strictly."""
     return all(a < b for a, b in pairwise(values))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, stat
-from epicast.experiments.clon_words import OVERLAYS, quotient
+from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, quotient, stat
+from epicast.experiments.clon_words import OVERLAYS
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.figures.time_series import Interval

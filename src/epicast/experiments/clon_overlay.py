@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from epicast.experiments import clon_overlay_shown, wording
-from epicast.experiments.claims import Claim, Finding, distribution, judged, stat
-from epicast.experiments.clon_words import OVERLAYS, quotient
+from epicast.experiments.claims import Claim, Finding, distribution, judged, quotient, stat
+from epicast.experiments.clon_words import OVERLAYS
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.metrics import drops

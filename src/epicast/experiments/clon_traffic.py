@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, judged, stat
-from epicast.experiments.clon_words import OVERLAYS, quotient, scale_of, scaled, traffic_columns
+from epicast.experiments.claims import Claim, Finding, judged, quotient, stat
+from epicast.experiments.clon_words import OVERLAYS, scale_of, scaled, traffic_columns
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.report.data import FigureBlock, TableBlock

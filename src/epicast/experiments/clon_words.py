@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epicast.experiments.claims import NotMeasured, stat
+from epicast.experiments.claims import stat
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.results import Results
 
@@ -38,9 +38,3 @@ def times(found: Stat, factor: float) -> Stat:
     low, high = (None if end is None else factor * end for end in (found.low, found.high))
     five = (factor * value for value in (found.min, found.q1, found.median, found.q3, found.max))
     return Stat(found.n, factor * found.mean, low, high, factor * found.sd, *five)
-
-
-def quotient(part: float, whole: float) -> float:
-    if not whole:
-        raise NotMeasured("What is to be divided by is nothing")
-    return part / whole

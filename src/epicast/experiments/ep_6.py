@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, stat
+from epicast.experiments.claims import Claim, Finding, judged, quotient, stat
 from epicast.experiments.epto_words import (
     ALWAYS,
     CLOCKS,
@@ -55,9 +55,7 @@ def points(results: Results, clocks: Iterable[str], fanout: int = K, high: float
 def slower(results: Results, clock: str, churn: int, fanout: int = K) -> float:
     """Than without churn and with the document's K, by median delay."""
     calm = delay(results, clock=clock, churn=0, fanout=K).mean
-    if not calm:
-        raise NotMeasured("Nothing takes any time")
-    return delay(results, clock=clock, churn=churn, fanout=fanout).mean / calm
+    return quotient(delay(results, clock=clock, churn=churn, fanout=fanout).mean, calm)
 
 
 def _slower(results: Results, fanout: int) -> tuple[str, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, labels_of, rising, stat
+from epicast.experiments.claims import Claim, Finding, judged, labels_of, quotient, rising, stat
 from epicast.experiments.epto_words import ALWAYS, DELAYS, all_in_order, cells, holes_among
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
@@ -32,9 +32,7 @@ def payloads(results: Results) -> list[int]:
 def bytes_per_delivery(results: Results, stack: str, payload: int) -> float:
     names = ("upload_bytes_per_second", "window_s", "processes_staying", "deliveries")
     rate, window_s, processes, deliveries = (stat(results, name, stack=stack, payload=payload).mean for name in names)
-    if not deliveries:
-        raise NotMeasured("Nothing was delivered")
-    return rate * window_s * processes / deliveries
+    return quotient(rate * window_s * processes, deliveries)
 
 
 def copies(results: Results, stack: str) -> float:

@@ -67,11 +67,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Barrier(Predecessors[Stamped]):
-    __slots__ = ("_fence", "_fresh", "_stamps", "barrier", "floor", "heard", "stamp")
+    __slots__ = ("_fence", "_fresh", "_full_until_us", "_stamps", "barrier", "floor", "heard", "stamp")
 
     def __init__(self, env: Env, config: CausalConfig, deliver: Deliver) -> None:
         super().__init__(env, config, deliver)
         self.barrier: dict[NodeId, tuple[int, int]] = {}  # number, and when it was delivered: the oldest first
+        self._full_until_us = 0  # there are too many to keep
         self.stamp = 0  # the highest that we have heard of
         self.heard = False  # of anything
         self.floor = 0  # what is below might precede something that we lack
@@ -83,7 +84,7 @@ class Barrier(Predecessors[Stamped]):
 
     def has_room(self) -> bool:
         count = self._count()
-        if count > self.causal.barrier_max:
+        if count > self.causal.barrier_max or self.env.now_us() < self._full_until_us:
             return False
         # Only names of unusual length can be too long together.
         sure = count * NAME_BYTES_MAX + HEADER_BYTES_MIN <= trailer.HEADER_BYTES_MAX
@@ -104,14 +105,22 @@ class Barrier(Predecessors[Stamped]):
         return bytes([trailer.CAUSAL]) + _encode(header)
 
     def _count(self) -> int:
-        """Of messages to name, once the old ones are left out: whoever lacks those still has given them up by now."""
-        old_us = self.env.now_us() - self.causal.stable_us
+        """Of messages to name, once the old ones are left out."""
+        self._leave_out_old()
+        return len(self.barrier) - (self.env.me in self.barrier)
+
+    def _leave_out_old(self) -> None:
+        """Whoever lacks them still has given them up by now. If there are too many of the others, we cannot publish
+        until those that do not fit are old too."""
+        stable_us = self.causal.stable_us
+        now_us = self.env.now_us()
         while self.barrier:
             source, (_, delivered_us) = next(iter(self.barrier.items()))
-            if delivered_us > old_us:
-                break
+            if delivered_us + stable_us > now_us:
+                if len(self.barrier) <= self.config.streams_max:
+                    return
+                self._full_until_us = delivered_us + stable_us
             del self.barrier[source]
-        return len(self.barrier) - (self.env.me in self.barrier)
 
     def published(self, held: Stamped) -> None:
         self.stamp = max(self.stamp, held.stamp)
@@ -165,6 +174,7 @@ class Barrier(Predecessors[Stamped]):
                 del barrier[name]
         barrier.pop(source, None)
         barrier[source] = (number, self.env.now_us())
+        self._leave_out_old()
 
     def _is_fresh(self, held: Stamped) -> bool:
         """Does it follow something that was delivered since the floor was raised?"""

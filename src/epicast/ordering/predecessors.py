@@ -70,7 +70,7 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         super().__init__(env, config, deliver)
         self.causal = config
         self.own: Stream[N] = Stream(env.me)
-        self.awaited: dict[NodeId, dict[int, list[N]]] = {}  # who waits for what
+        self.awaited: dict[NodeId, dict[int, dict[N, None]]] = {}  # who waits for what
         self.doubts: Ranked[N] = Ranked(self.waiting)  # held because of what we do not have, until when
         self.unmet: dict[NodeId, Unmet] = {}
         self.started_us = env.now_us()
@@ -125,23 +125,21 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         return Turn.NOW
 
     def _wait_for(self, held: N, name: NodeId, number: int) -> Turn:
-        self.awaited.setdefault(name, {}).setdefault(number, []).append(held)
+        self.awaited.setdefault(name, {}).setdefault(number, {})[held] = None
         held.awaits = (name, number)
         return Turn.LATER
 
     def _stop_waiting(self, held: N) -> None:
-        if held.awaits is not None:
-            name, number = held.awaits
-            held.awaits = None
-            waiters = self.awaited[name][number]
-            waiters.remove(held)
-            if not waiters:
-                self._nobody_waits(name, number)
-
-    def _nobody_waits(self, name: NodeId, number: int) -> None:
-        del self.awaited[name][number]
-        if not self.awaited[name]:
-            del self.awaited[name]
+        if held.awaits is None:
+            return
+        name, number = held.awaits
+        held.awaits = None
+        numbers = self.awaited[name]
+        del numbers[number][held]
+        if not numbers[number]:
+            del numbers[number]
+            if not numbers:
+                del self.awaited[name]
 
     def _wake(self, name: NodeId, number: int) -> None:
         self.ready.extend(self.awaited[name][number])  # each stops waiting when it is judged

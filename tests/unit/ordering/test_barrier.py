@@ -125,6 +125,19 @@ def test_a_publisher_also_has_room_again_when_somebody_names_what_it_would_have_
     assert names(c.publish()) == {"A": 1}
 
 
+def test_who_never_publishes_does_not_keep_what_it_would_have_to_name() -> None:
+    d = process("D", streams_max=3)
+    for number, source in enumerate("ABCEF"):
+        d.receive(said(source, 0, lead=0))
+        assert len(d.room.barrier) == min(number + 1, 3)  # type: ignore[attr-defined]
+    assert not d.order.has_room("t")
+    d.receive(said("G", 0, {"C": 0, "E": 0, "F": 0}))
+    assert list(d.room.barrier) == ["G"]  # type: ignore[attr-defined]
+    assert not d.order.has_room("t")  # nobody has named those of A and B
+    d.advance(STABLE)
+    assert d.order.has_room("t")
+
+
 def test_names_that_are_too_long_for_a_header_need_room_too() -> None:
     """120 letters of four bytes each, from 200 publishers."""
     c = process("C")

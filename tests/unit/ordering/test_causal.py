@@ -171,6 +171,26 @@ def test_who_has_left_waits_for_nothing(clock: str) -> None:
     assert c.env.records == []
 
 
+@both
+def test_who_answers_at_once_answers_all_that_it_has_delivered_so_far(clock: str) -> None:
+    a, b, c = trio(clock)
+    questions = [a.publish() for _ in range(3)]
+    answers: list[Ordered] = []
+    deliver = b.room.deliver
+
+    def answer(event: Any, sender: Any) -> None:
+        deliver(event, sender)
+        if sender != "B":
+            answers.append(b.publish())
+
+    b.room.deliver = answer
+    b.receive(questions[0], questions[2], questions[1])
+    assert b.got == [("A", 0), ("B", 0), ("A", 1), ("B", 1), ("A", 2), ("B", 2)]
+    c.receive(*answers[::-1], *questions[::-1])
+    assert c.got == b.got
+    assert c.env.records == []
+
+
 # Nonsense
 
 
