@@ -22,8 +22,10 @@ from epicast.membership.cyclon import Cyclon, CyclonConfig
 from epicast.membership.hyparview import HyParView, HyParViewConfig
 from epicast.membership.scamp import Scamp, ScampConfig
 from epicast.ordering.by_topic import ByTopicConfig
+from epicast.ordering.causal import CausalConfig
 from epicast.ordering.epto import EptoConfig
 from epicast.ordering.epto_ids import EptoIdsConfig
+from epicast.ordering.fifo import FifoConfig
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import MODELS
 from epicast.sim.network import NetworkConfig
@@ -36,9 +38,12 @@ from tests.tidy.source import ROOT, shown
 
 Rows = list[list[str]]
 SIMULATOR = ROOT / "docs" / "simulator.md"
-HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT, EPTO = (
+HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT, EPTO, FIFO, CAUSAL = (
     ROOT / "docs" / "protocols" / f"{name}.md"
-    for name in ("hyparview", "scamp", "cyclon", "clon", "brisa", "flood", "gossip", "emergent", "epto")
+    for name in (
+        *("hyparview", "scamp", "cyclon", "clon", "brisa", "flood", "gossip", "emergent"),
+        *("epto", "fifo", "causal"),
+    )
 )
 CONFIGS: list[tuple[type[Config], Path]] = [
     (Scenario, SIMULATOR),
@@ -58,6 +63,8 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (BallsConfig, EPTO),
     (EptoConfig, EPTO),
     (EptoIdsConfig, EPTO),
+    (FifoConfig, FIFO),
+    (CausalConfig, CAUSAL),
     (ByTopicConfig, ROOT / "docs" / "orders.md"),
 ]
 PROTOCOLS: list[tuple[Any, Path]] = [

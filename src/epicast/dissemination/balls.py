@@ -17,9 +17,9 @@ rounds behind them are handed to the ordering although they go no farther (E-E6)
 are never changed after they were thrown (E-E9); a newcomer publishes nothing before it has heard what time it is
 (E-E14). `as_printed` takes E-E6 back, to show what it costs.
 
-Departure: once the fastest copy of an event has all rounds behind it, a process throws slower ones that come in the same
-round no farther either. That saves three copies of four and costs little of what the others reach; `go_on` takes it
-back.
+Departure: once the fastest copy of an event has all rounds behind it, a process throws slower ones that come in the
+same round no farther either. That saves three copies of four and costs little of what the others reach; `go_on` takes
+it back.
 
 Events are kept by count, in one table for each: a ball of a thousand events is taken in by a few updates of tables.
 """

@@ -26,6 +26,10 @@ FAST = (
     "A process whose rounds are short lets events grow old for everybody, since of all copies the oldest counts; and "
     "its own events are stable before those of others have come."
 )
+EVENTS = (
+    "How many events the document publishes is not said, nor with which clock: the more there are, the fewer processes "
+    "lack none of them. Here there are 1,500."
+)
 
 
 def evaluate(material: Material) -> Evaluation:
@@ -59,8 +63,10 @@ def _judge_small(results: Results) -> Finding:
 
 def _judge_one(results: Results) -> Finding:
     found = {clock: hole_free(results, clock=clock, drift=label_of(results, "drift", 1.0)) for clock in CLOCKS}
-    reason = "Taken as met from 99 % of the processes on. A prototype had 100 %."
-    return Finding(percents(found), all(each.mean >= 0.99 for each in found.values()), reason, FAST)
+    lack, _ = holes_among(results, points(results, "global", 1.0, 1.0))
+    reason = "Taken as met from 99 % of the processes on. A prototype had 100 %, in one run."
+    held = all(each.mean >= 0.99 for each in found.values())
+    return Finding(f"{percents(found)}; global: {lack}", held, reason, f"{FAST} {EVENTS}")
 
 
 def _judge_beyond(results: Results) -> Finding:

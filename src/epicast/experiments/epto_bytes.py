@@ -53,8 +53,9 @@ def _judge_once(results: Results) -> Finding:
 def _judge_balls(results: Results) -> Finding:
     found = copies(results, "epto")
     reason = (
-        "Slope, as above. A process throws an event to some 15 others in each of some 8 rounds, so about 120 copies of "
-        "a payload; asked is more than 50."
+        "Slope, as above. K is 16 and TTL 8 for as many processes, so 128 copies at most. There are fewer, since of "
+        "all copies of an event the oldest counts: it uses up its rounds faster than one a round. Asked is more than "
+        "50."
     )
     return Finding(f"{found:.0f} bytes for a byte", found > 50, reason)
 
@@ -78,7 +79,7 @@ def _judge_complete(results: Results) -> Finding:
 
 CLAIMS = (
     Claim("epto-bytes.once", "Down trees, a payload travels about once to each process.", NOBODY_SAYS, _judge_once),
-    Claim("epto-bytes.balls", "In balls, it travels K TTL times.", "not said", _judge_balls),
+    Claim("epto-bytes.balls", "In balls, it travels up to K TTL times.", "not said", _judge_balls),
     Claim("epto-bytes.worth", "The larger the payload, the more trees save.", NOBODY_SAYS, _judge_worth),
     Claim("epto-bytes.complete", "Both deliver everything in one order.", "not said", _judge_complete),
 )
@@ -107,7 +108,7 @@ def _figure(results: Results) -> FigureBlock:
 def _table(results: Results) -> TableBlock:
     columns = {
         "upload of a process (KB/s)": ("upload_bytes_per_second", 1e-3),
-        "bytes received in balls and other control (%)": ("control_bytes_share", 100.0),
+        "sent in balls and other control (%)": ("control_bytes_share", 100.0),
         **DELAYS,
         "holes": ("holes", 1.0),
     }

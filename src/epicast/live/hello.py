@@ -64,5 +64,5 @@ def objection(theirs: Hello, cluster: str, stack: str) -> str:
     if theirs.cluster != cluster:
         return "another cluster"
     if theirs.stack != stack:
-        return f"another stack: {theirs.stack}, expected {stack}"
+        return f"another stack or order: {theirs.stack}, expected {stack}; all nodes need the same"
     return ""

@@ -39,7 +39,7 @@ from epicast.ordering.waiting import Stream, Turn
 
 STAMP_MAX = (1 << 63) - 1
 NAME_BYTES_MAX = 512  # an id of 120 letters of four bytes each, its length and a number
-HEADER_BYTES_MIN = 32
+REST_BYTES_MAX = 32  # of a header, besides names
 
 _NAMES = msgspec.Meta(max_length=trailer.HEADER_BYTES_MAX // 2)
 
@@ -83,18 +83,17 @@ class Barrier(Predecessors[Stamped]):
     # Publishing
 
     def has_room(self) -> bool:
-        count = self._count()
+        self._leave_out_old()
+        count = len(self.barrier) - (self.env.me in self.barrier)
         if count > self.causal.barrier_max or self.env.now_us() < self._full_until_us:
             return False
         # Only names of unusual length can be too long together.
-        sure = count * NAME_BYTES_MAX + HEADER_BYTES_MIN <= trailer.HEADER_BYTES_MAX
+        sure = count * NAME_BYTES_MAX + REST_BYTES_MAX <= trailer.HEADER_BYTES_MAX
         return sure or len(self._encoded()) <= trailer.HEADER_BYTES_MAX
 
     def header(self) -> bytes:
-        if self._count() > self.causal.barrier_max:
-            raise EpicastError(
-                f"more than {self.causal.barrier_max} messages to name: raise barrier_max, or wait for room"
-            )
+        if not self.has_room():
+            raise EpicastError("too many messages to name: raise barrier_max, or wait for room")
         return self._encoded()
 
     def _encoded(self) -> bytes:
@@ -103,11 +102,6 @@ class Barrier(Predecessors[Stamped]):
         lead = min(self.stamp + 1, STAMP_MAX) - number if self.heard else 0
         header = Header(number, lead, tuple(others), tuple(others.values()))
         return bytes([trailer.CAUSAL]) + _encode(header)
-
-    def _count(self) -> int:
-        """Of messages to name, once the old ones are left out."""
-        self._leave_out_old()
-        return len(self.barrier) - (self.env.me in self.barrier)
 
     def _leave_out_old(self) -> None:
         """Whoever lacks them still has given them up by now. If there are too many of the others, we cannot publish
@@ -131,13 +125,13 @@ class Barrier(Predecessors[Stamped]):
     def read(self, event: Ordered, sender: NodeId, header: bytes, size: int) -> Stamped:
         try:
             said = _decoder.decode(memoryview(header)[1:])
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
-            raise WireError(f"not a barrier: {error}") from None
+        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
+            raise WireError("not a barrier") from None
         stamp = said.number + max(said.lead, 1)
         if len(said.sources) != len(said.numbers) or stamp > STAMP_MAX:
             raise WireError("not a barrier")
         if len(said.sources) > self.causal.barrier_max:
-            raise WireError(f"a barrier of {len(said.sources)} names")
+            raise WireError("a barrier with too many names")
         held = Stamped(event, sender, said.number, size, self.env.now_us())
         held.names = tuple(zip(said.sources, said.numbers, strict=True))
         held.stamp, held.informed = stamp, said.lead > 0

@@ -4,9 +4,9 @@ A message has its turn when the one before it in its publisher's stream is done;
 too: delivered here, given up, or before our beginning. It waits for one of them at a time, and is found by that one's
 name when it comes: nobody else is looked at.
 
-A name that we have never heard of may be of a message that is slower than those which name it, or of one from before
-our beginning; nobody can tell (E-PS-15). So who names it is held for `settle_us`. After that the name is *unmet*: if
-its message comes after all, it is too late.
+A name of a publisher that we have never heard of may be of a message that is slower than those which name it, or of one
+from before our beginning. Newcomers cannot tell (E-PS-15): they hold who names it for `settle_us` only. After that the
+name is *unmet*: if its message comes after all, it is too late.
 """
 
 from __future__ import annotations
@@ -41,15 +41,14 @@ class CausalConfig(WaitingConfig):
 class Named(Held):
     """A message that came, with the names of others."""
 
-    __slots__ = ("at", "awaits", "doubted", "names", "patient", "shaky")
+    __slots__ = ("at", "awaits", "doubted", "names", "shaky")
 
     def __init__(self, event: Ordered, sender: NodeId, number: int, size: int, now_us: int) -> None:
         super().__init__(event, sender, number, size, now_us)
         self.names: tuple[MsgId, ...] = ()
         self.at = 0  # those before this one are done
         self.awaits: MsgId | None = None  # the one that it waits for
-        self.doubted = False  # it is held
-        self.patient = False  # and need not be held any more
+        self.doubted = False  # it is held, or was
         self.shaky = False  # something that it names was not delivered here
 
 
@@ -102,7 +101,7 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         me = self.env.me
         for name, number in names:
             if name == source or type(name) is not type(me) or (name == me and number >= self.own.next):
-                raise WireError(f"a message that cannot come before: {number} of {name}")
+                raise WireError("a name that cannot come before")
 
     # Waiting for names
 
@@ -113,9 +112,10 @@ class Predecessors(WaitingRoom[N], Generic[N]):
             name, number = names[held.at]
             stream = self.streams.get(name) if name != self.env.me else self.own
             if stream is None:
-                if not (self._is_unmet(name, number) or self.held_long_enough(held)):
-                    return self._wait_for(held, name, number)
-                self.miss(name, number)
+                if not self._is_unmet(name, number):
+                    if self._is_old() or not self.held_long_enough(held):
+                        return self._wait_for(held, name, number)
+                    self.miss(name, number)
                 held.shaky = True
             elif not stream.settled or number >= stream.next:
                 return self._wait_for(held, name, number)
@@ -162,7 +162,7 @@ class Predecessors(WaitingRoom[N], Generic[N]):
     def held_long_enough(self, held: N) -> bool:
         """What stands on something that we do not have is held for a while: it may still come."""
         due_us = held.since_us + self.config.settle_us
-        if held.patient or due_us <= self.env.now_us():
+        if due_us <= self.env.now_us():
             return True
         if not held.doubted:
             held.doubted = True
@@ -170,19 +170,22 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         return False
 
     def miss(self, name: NodeId, number: int) -> None:
-        """It is given up. Whoever names it had it no longer than `stable_us` ago, so that we know, if we are old enough
-        ourselves, that it was owed to us."""
+        """It is given up."""
         if self._is_unmet(name, number):
             return
-        old = self.unmet.pop(name, None)
-        if self.env.now_us() - self.started_us < self.causal.stable_us + self.causal.patience_us:
-            self.unmet[name] = Unmet(number + 1, number + 1)
-        else:
-            first, following = old or (number, number)
+        first, following = self.unmet.pop(name, Unmet(number, number))
+        if self._is_old():
             self.unmet[name] = Unmet(first, number + 1)
             self.gap(Stream(name), f"{number + 1 - following} lost", None)
+        else:
+            self.unmet[name] = Unmet(number + 1, number + 1)
         if len(self.unmet) > self.config.streams_max:
             del self.unmet[next(iter(self.unmet))]
+
+    def _is_old(self) -> bool:
+        """Whoever names something had it no longer than `stable_us` ago. Then we know that it is owed to us."""
+        age_us = self.env.now_us() - self.started_us
+        return age_us >= self.causal.stable_us + self.causal.patience_us
 
     def _is_unmet(self, name: NodeId, number: int) -> bool:
         unmet = self.unmet.get(name)

@@ -103,8 +103,8 @@ class Vector(Predecessors[Encoded]):
     def read(self, event: Ordered, sender: NodeId, header: bytes, size: int) -> Encoded:
         try:
             said = _decoder.decode(memoryview(header)[1:])
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
-            raise WireError(f"not a clock: {error}") from None
+        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
+            raise WireError("not a clock") from None
         if len(said.grown) % 2 or len(said.sources) != len(said.numbers):
             raise WireError("not a clock")
         held = Encoded(event, sender, said.number, size, self.env.now_us())
@@ -190,9 +190,10 @@ class Vector(Predecessors[Encoded]):
         while stream.settled and stream.next in stream.ahead:
             first = stream.ahead[stream.next]
             assert first.awaits is not None
-            other = self.streams.get(first.awaits[0])
+            name, number = first.awaits
+            other = self.streams.get(name)
             if other is None:
-                first.patient = True
+                self.miss(name, number)
                 self.ready.append(first)
                 return None
             if other in seen:  # they wait for each other: somebody lied

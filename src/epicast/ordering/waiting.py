@@ -158,7 +158,7 @@ class WaitingRoom(Generic[H]):
         if stream.settled and number < stream.next:
             self._too_late(held)
         elif number in stream.ahead:
-            self.nonsense(held, f"number {number} twice")
+            self.nonsense(held, "a number twice")
         elif number != stream.next or not stream.settled or not self._try(held):
             self._hold(held)
         if self.waiting:

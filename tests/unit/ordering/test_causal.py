@@ -237,7 +237,7 @@ def test_a_number_that_waits_already_is_nonsense(clock: str) -> None:
     a, _, c = trio(clock)
     first, _, third = a.publish(), a.publish(), a.publish()
     c.receive(first, third, Ordered("A", 77, "t", 1, third.payload))
-    assert c.nonsense == [Record(Kind.NONSENSE, SENDER, "A", 77, topic="t", detail="number 2 twice")]
+    assert c.nonsense == [Record(Kind.NONSENSE, SENDER, "A", 77, topic="t", detail="a number twice")]
 
 
 def test_whoever_misses_what_is_not_named_any_more_must_have_given_it_up() -> None:

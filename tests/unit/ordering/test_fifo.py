@@ -320,7 +320,7 @@ def test_a_number_that_waits_already_is_nonsense() -> None:
     process = fifo()
     process.receive(said(0), said(2, payload=b"first"), said(2, payload=b"second"), said(1))
     assert process.payloads == [b"x", b"x", b"first"]
-    assert process.nonsense == [Record(Kind.NONSENSE, SENDER, 7, 102, topic="t", detail="number 2 twice")]
+    assert process.nonsense == [Record(Kind.NONSENSE, SENDER, 7, 102, topic="t", detail="a number twice")]
 
 
 def test_the_highest_number_ends_a_stream_and_harms_no_other() -> None:

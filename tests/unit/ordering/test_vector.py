@@ -186,6 +186,17 @@ def test_at_a_cap_names_that_nobody_knows_are_not_waited_for() -> None:
     assert len(e.room.waiting) == 1
 
 
+def test_who_has_been_there_for_long_knows_what_it_lost() -> None:
+    e = process("E")
+    e.advance(STABLE + PATIENCE)
+    e.receive(said("B", 0, A=4))
+    e.advance(PATIENCE - 1)
+    assert e.got == []
+    e.advance(1)
+    assert e.got == [("B", 100)]
+    assert e.env.records == [Record(Kind.GAP, source="A", detail="1 lost")]
+
+
 def test_publishers_above_the_cap_are_dropped() -> None:
     e = process("E", vector_max=2)
     e.receive(said("A", 0), said("B", 0), said("C", 0), said("A", 1))

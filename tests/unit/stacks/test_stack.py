@@ -21,7 +21,7 @@ def test_every_named_stack_promises_what_no_fault_may_break(name: str) -> None:
 
 def test_only_stacks_that_mend_what_was_lost_promise_agreement() -> None:
     agreeing = [name for name in stacks.names() if "agreement" in stacks.load(name).promises]
-    assert agreeing == ["brisa", "brisa-delay", "clon-brisa", "simple-gossip"]
+    assert agreeing == ["brisa", "brisa-delay", "causal-brisa", "clon-brisa", "fifo-brisa", "simple-gossip"]
 
 
 def test_a_table_without_promises_makes_none() -> None:
