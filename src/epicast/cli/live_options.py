@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,19 +84,24 @@ def _stack(stack: str | None) -> Any:
 
 def orders_from(given: list[str] | None) -> str | dict[str, str] | None:
     """`total` is for all topics, `ledger/**=total` for those that match."""
-    from epicast.core.errors import EpicastError
-
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:
         return given[0]
-    orders: dict[str, str] = {}
+    return pairs("--order", given, "PATTERN=ORDER, like ledger/**=total, or one order for all")
+
+
+def pairs(flag: str, given: Sequence[str], expected: str) -> dict[str, str]:
+    """Of an option that is repeated."""
+    from epicast.core.errors import EpicastError
+
+    found: dict[str, str] = {}
     for text in given:
-        pattern, equals, order = text.rpartition("=")
-        if not equals or not pattern:
-            raise EpicastError(f"--order {text}: expected PATTERN=ORDER, like ledger/**=total, or one order for all")
-        orders[pattern] = order
-    return orders
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise EpicastError(f"{flag} {text}: expected {expected}")
+        found[name] = value
+    return found
 
 
 def text(path: Path | None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -47,7 +46,7 @@ def pub(
             Settings.read(None, flags),
             topic,
             None if message is None else message.encode("utf-8", "surrogateescape"),
-            headers=_headers(header or ()),
+            headers=live.pairs("--header", header or (), "name=text, like unit=usd"),
             whole=whole,
             receipts=as_json,
             join_s=timeout,
@@ -55,15 +54,3 @@ def pub(
     )
     if done is None:
         raise KeyboardInterrupt
-
-
-def _headers(given: Sequence[str]) -> dict[str, str]:
-    from epicast.core.errors import EpicastError
-
-    headers: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise EpicastError(f"--header {text}: expected name=text, like unit=usd")
-        headers[name] = value
-    return headers

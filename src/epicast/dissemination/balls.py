@@ -33,7 +33,7 @@ from epicast.core.balls_and_bins import fanout, rounds
 from epicast.core.env import Env, Timer
 from epicast.core.errors import EpicastError, WireError
 from epicast.core.ids import NOBODY, MsgId, NodeId
-from epicast.core.message import Message, Position
+from epicast.core.message import Message
 from epicast.core.ordered import Ordered
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
@@ -41,6 +41,7 @@ from epicast.dissemination.ball_clock import BallClock, make_clock
 from epicast.dissemination.ball_keys import make_key, read_key
 from epicast.dissemination.ball_messages import TTL_MAX, Ball, BallsConfig, Entry, Heads
 from epicast.dissemination.head_count import HeadCount
+from epicast.dissemination.indifferent import Indifferent
 from epicast.dissemination.memory import Memory
 
 __all__ = ["Balls", "BallsConfig"]
@@ -53,7 +54,7 @@ LEVELS = 4  # in so many an event comes within a round, as a rule
 FEW = 8  # publishers wait from this part of round_events_max on: all may publish before anybody sees how many did
 
 
-class Balls:
+class Balls(Indifferent):
     __slots__ = (
         "_collected",
         "_events",
@@ -278,17 +279,3 @@ class Balls:
             return False
         # What we published is known, unless it was published long ago; and nobody else publishes in our name.
         return type(source) is type(self.env.me) and source != self.env.me and timestamp <= self.clock.highest
-
-    # Balls keep no state about neighbours.
-
-    def neighbour_up(self, peer: NodeId) -> None: ...
-
-    def neighbour_down(self, peer: NodeId, gone: bool) -> None: ...
-
-    def positions(self) -> tuple[Position, ...]:
-        return ()
-
-    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
-
-    def uses(self, peer: NodeId) -> bool:
-        return False

@@ -13,10 +13,11 @@ import msgspec
 from epicast.core.config import Config
 from epicast.core.env import Env
 from epicast.core.ids import NOBODY, NodeId
-from epicast.core.message import Count, Hops, Message, Payload, Position, Topic
+from epicast.core.message import Count, Hops, Message, Payload, Topic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
 from epicast.core.window import SeqWindow
+from epicast.dissemination.indifferent import Indifferent
 
 _NONSENSE = int(Kind.NONSENSE)
 
@@ -37,7 +38,7 @@ class FloodConfig(Config):
     ahead_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # numbers kept above a hole, for each source
 
 
-class Flood:
+class Flood(Indifferent):
     """What is forwarded once, and which numbers of each source were seen."""
 
     __slots__ = ("_recent", "_recent_source", "config", "deliver", "env", "members", "seen", "seq")
@@ -93,17 +94,3 @@ class Flood:
         # Numbers below the first one seen may still be on their way over slower paths.
         window = self.seen[source] = SeqWindow(seq, self.config.ahead_max, provisional=seq > 0)
         return window
-
-    # Flooding keeps no state about neighbours.
-
-    def neighbour_up(self, peer: NodeId) -> None: ...
-
-    def neighbour_down(self, peer: NodeId, gone: bool) -> None: ...
-
-    def positions(self) -> tuple[Position, ...]:
-        return ()
-
-    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
-
-    def uses(self, peer: NodeId) -> bool:
-        return False
