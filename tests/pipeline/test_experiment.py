@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,22 @@ def test_seeds_given_by_the_user_win() -> None:
     assert load().with_seeds(None).seeds == 3
     with pytest.raises(ConfigError, match="seeds"):
         load().with_seeds(0)
+
+
+def test_another_network_is_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rtt.csv").write_text("0,20\n20,0\n")
+    monkeypatch.chdir(tmp_path)
+    for point in load().with_latency("matrix rtt.csv assignment=shuffled").points():
+        assert point.scenario.latency == {
+            "model": "matrix", "file": str(tmp_path / "rtt.csv"), "assignment": "shuffled",
+            "jitter": 0.0, "local_us": 100,
+        }
+    assert load().with_latency(None) == load()
+    with pytest.raises(ConfigError, match="latency"):
+        load().with_latency("matrix")
+    plain = {"cases": {"as it is": {}, "faster": {"latency": "constant 1ms"}}}
+    with pytest.raises(ConfigError, match="networks of its own, by speed"):
+        load(axes={"speed": plain}).with_latency("constant 2ms")
 
 
 def test_the_name_of_a_run_depends_on_scenario_seed_level_and_code(monkeypatch: pytest.MonkeyPatch) -> None:

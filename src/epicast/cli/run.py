@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,6 +21,10 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="A smaller variant, for a first look.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where results go. Default: results/NAME.")] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds each point runs with.")] = None,
+    latency: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help='Another network, like "matrix FILE" with round trips in ms of your own.'),
+    ] = None,
     master: Master = None,
     ui: Ui = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -32,7 +36,8 @@ def run(
     """
     from epicast.cli.output import console, print_json
 
-    done = _conduct(name, quick=quick, out=out, seeds=seeds, master=master, ui=ui, quiet=quiet)
+    variant = Variant(quick=quick, seeds=seeds, latency=latency)
+    done = _conduct(name, variant, out=out, master=master, ui=ui, quiet=quiet)
     if as_json:
         print_json(as_dict(done))
     else:
@@ -43,9 +48,15 @@ def run(
         raise typer.Exit(BROKEN if done.broken else INCOMPLETE)
 
 
-def _conduct(
-    name: str, *, quick: bool, out: Path | None, seeds: int | None, master: str | None, ui: bool, quiet: bool
-) -> Conducted:
+class Variant(NamedTuple):
+    """Of an experiment."""
+
+    quick: bool
+    seeds: int | None
+    latency: str | None
+
+
+def _conduct(name: str, variant: Variant, *, out: Path | None, master: str | None, ui: bool, quiet: bool) -> Conducted:
     from epicast.cli import runs
     from epicast.experiments import catalog
     from epicast.experiments.conduct import conduct
@@ -53,10 +64,11 @@ def _conduct(
     from epicast.pipeline.session import session
 
     experiment = catalog.load(name)
-    experiment = (experiment.smaller() if quick else experiment).with_seeds(seeds)
+    experiment = experiment.smaller() if variant.quick else experiment
+    experiment = experiment.with_seeds(variant.seeds).with_latency(variant.latency)
     evaluate = catalog.evaluate_of(name)
     short = Path(name).stem
-    layout = Layout((out or Path("results") / (f"{short}-quick" if quick else short)).resolve()).make()
+    layout = Layout((out or Path("results") / (f"{short}-quick" if variant.quick else short)).resolve()).make()
     with session(master, ui=ui) as spark, stages(quiet=quiet) as stage:
         made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
         return conduct(spark, short, experiment, evaluate, layout, command=runs.command(), made=made, stage=stage)

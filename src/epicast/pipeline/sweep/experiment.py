@@ -36,6 +36,7 @@ from epicast.core.errors import ConfigError
 from epicast.core.records import Level
 from epicast.pipeline.code_version import code_version
 from epicast.sim import toml_text
+from epicast.sim.latency import parse_latency
 from epicast.sim.scenario import Scenario
 
 Table = dict[str, Any]
@@ -145,7 +146,22 @@ class Experiment(Config, frozen=True):
         )
 
     def with_seeds(self, seeds: int | None) -> Experiment:
-        return self if seeds is None else Experiment.load({**_plain(msgspec.to_builtins(self)), "seeds": seeds})
+        return self if seeds is None else self._with(seeds=seeds)
+
+    def with_latency(self, latency: str | None) -> Experiment:
+        """On another network."""
+        if latency is None:
+            return self
+        for name, axis in self.axes.items():
+            if any(key.partition(".")[0] == "latency" for _, changes in axis.choices() for key in changes):
+                raise ConfigError(f"latency: this experiment has networks of its own, by {name}")
+        model: Table = msgspec.to_builtins(parse_latency(latency))
+        if "file" in model:
+            model["file"] = str(Path(model["file"]).resolve())  # the runs are played in other folders
+        return self._with(scenario={**self.scenario, "latency": model})
+
+    def _with(self, **changes: Any) -> Experiment:
+        return Experiment.load({**_plain(msgspec.to_builtins(self)), **changes})
 
     @property
     def level(self) -> Level:
