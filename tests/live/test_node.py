@@ -139,7 +139,7 @@ def test_clusters_and_stacks_never_mix() -> None:
             assert node.neighbours == []
             assert {key for key in node._hub.counters if key.startswith("refused")} == {
                 "refused: another cluster",
-                "refused: another stack",
+                "refused: another stack or order",
             }
 
     run(work())

@@ -81,8 +81,11 @@ def test_another_network_is_everywhere(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for point in load().with_latency("matrix rtt.csv assignment=shuffled").points():
         assert point.scenario.latency == {
-            "model": "matrix", "file": str(tmp_path / "rtt.csv"), "assignment": "shuffled",
-            "jitter": 0.0, "local_us": 100,
+            "model": "matrix",
+            "file": str(tmp_path / "rtt.csv"),
+            "assignment": "shuffled",
+            "jitter": 0.0,
+            "local_us": 100,
         }
     assert load().with_latency(None) == load()
     with pytest.raises(ConfigError, match="latency"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, judged, labels_of, quotient, rising, stat
+from epicast.experiments.claims import Claim, Finding, NotMeasured, judged, labels_of, quotient, rising, stat
 from epicast.experiments.epto_words import ALWAYS, DELAYS, all_in_order, cells, holes_among
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
@@ -116,7 +116,7 @@ def _table(results: Results) -> TableBlock:
         (
             STACKS[stack],
             f"{payload:,}",
-            wording.amount(bytes_per_delivery(results, stack, payload)),
+            _bytes_cell(results, stack, payload),
             *cells(results, columns, stack=stack, payload=payload),
         )
         for stack in STACKS
@@ -124,3 +124,10 @@ def _table(results: Results) -> TableBlock:
     ]
     header = ("stack", "payload (bytes)", "bytes per delivery", *columns)
     return TableBlock("bytes", "Bytes and delays", "Means over seeds with 95 % intervals.", header, tuple(rows))
+
+
+def _bytes_cell(results: Results, stack: str, payload: int) -> str:
+    try:
+        return wording.amount(bytes_per_delivery(results, stack, payload))
+    except NotMeasured:
+        return "not measured"
