@@ -10,15 +10,21 @@ from contextlib import contextmanager
 THRESHOLDS = (100_000, 20, 100)
 
 
+LARGE = 2_000  # processes
+
+
 @contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """What exists now is left alone, and collections are rare, until the block ends."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
+def collector_at_rest(nodes: int) -> Iterator[None]:
+    """Collections are rare until the block ends; and in a large world what exists now is left alone. For a small one
+    that would cost more than it saves: it takes a look at all there is, also at what is not of this world."""
+    before, large = gc.get_threshold(), nodes >= LARGE
+    if large:
+        gc.collect()
+        gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        if large:
+            gc.unfreeze()

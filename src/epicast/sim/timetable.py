@@ -48,7 +48,7 @@ class Timetable:
         world = self.world
         self._begin()
         world.run_until(self.start_us)
-        with collector_at_rest():
+        with collector_at_rest(self.scenario.nodes):
             world.run_until(self.end_us)
             if world.run_while(lambda: self._next is not None, DRAIN_STEP_US, NEVER_US):  # random streams may be late
                 limit_us = max(self.limit_us, world.now_us + self.scenario.drain_us)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from epicast.sim.rest import collector_at_rest
+from epicast.sim.rest import LARGE, collector_at_rest
 
 
 class Stopwatch:
@@ -17,7 +17,7 @@ class Stopwatch:
 @contextmanager
 def stopwatch() -> Iterator[Stopwatch]:
     watch = Stopwatch()
-    with collector_at_rest():  # as in any run of the simulator; SimPy gets the same
+    with collector_at_rest(LARGE):  # as in any large run of the simulator; SimPy gets the same
         wall, cpu = perf_counter(), process_time()
         yield watch
         watch.seconds, watch.cpu_seconds = perf_counter() - wall, process_time() - cpu
