@@ -32,6 +32,7 @@ class Door:
         self._serving = tls.server_context() if tls is not None else None
         self._dialling = tls.client_context() if tls is not None else None
         self._socket: socket.socket | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # once it listens for knocks
         self._tasks: set[asyncio.Task[None]] = set()
         self._inside: dict[Connection, None] = {}  # accepted, and not greeted yet
         self._by_address: Counter[str] = Counter()
@@ -57,26 +58,32 @@ class Door:
 
     def let_in(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]) -> None:
         """`room`: may there be one more connection?"""
-        self._start(loop, self._accept(loop, make, room))
+        if self._socket is not None:
+            self._loop = loop
+            loop.add_reader(self._socket, self._accept, loop, make, room)
 
-    async def _accept(
+    def _accept(
         self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]
     ) -> None:
+        """Somebody knocks. Not a task: one that is cancelled at the wrong moment loses the socket that it was given."""
         assert self._socket is not None
-        while True:
-            try:
-                accepted, address = await loop.sock_accept(self._socket)
-            except OSError:  # too many open files: some will be closed
-                await asyncio.sleep(TRY_AGAIN_S)
-                continue
-            conn = make()
-            conn.remote = str(address[0])
-            if room() and self._admit(conn):
-                welcome = self._start(loop, self._welcome(loop, conn, accepted))
-                welcome.add_done_callback(partial(self._welcomed, conn, accepted))
-            else:
-                self.counters["connections refused"] += 1
-                accepted.close()
+        try:
+            accepted, address = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError:  # too many open files: some will be closed
+            loop.remove_reader(self._socket)
+            loop.call_later(TRY_AGAIN_S, self.let_in, loop, make, room)
+            return
+        accepted.setblocking(False)
+        conn = make()
+        conn.remote = str(address[0])
+        if room() and self._admit(conn):
+            welcome = self._start(loop, self._welcome(loop, conn, accepted))
+            welcome.add_done_callback(partial(self._welcomed, conn, accepted))
+        else:
+            self.counters["connections refused"] += 1
+            accepted.close()
 
     async def _welcome(self, loop: asyncio.AbstractEventLoop, conn: Connection, accepted: socket.socket) -> None:
         patience_s = self._limits.handshake_us / 1e6 if self._serving is not None else None
@@ -123,7 +130,10 @@ class Door:
         for task in self._tasks:
             task.cancel()
         if self._socket is not None:
+            if self._loop is not None:
+                self._loop.remove_reader(self._socket)
             self._socket.close()
+            self._socket = None
 
     async def wait_shut(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
