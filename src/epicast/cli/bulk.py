@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from epicast.cli.options import option
 from epicast.core.errors import ConfigError, EpicastError
 
 if TYPE_CHECKING:
     from epicast.sim.bulk.sizes import Size, SizesConfig
 
 SIZES = "100,1000,10000,100000,1000000"
-
-
-def option(heading: str, metavar: str | None, text: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=heading)
 
 
 def bulk(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epicast.cli.live_options import Json, Quiet, option
+from epicast.cli.live_options import Json, Quiet
+from epicast.cli.options import option
 
 if TYPE_CHECKING:
     from epicast.live.cluster import Cluster, Outcome

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from epicast.cli.options import option
+
 JOIN_S = 30.0
-
-
-def option(heading: str, metavar: str | None, text: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=heading, **more)
 
 
 Seed = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from epicast.cli import live_options as live
-from epicast.cli.live_options import option
+from epicast.cli.options import option
 
 
 def node(

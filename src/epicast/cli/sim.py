@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from epicast.cli.options import option
 
 if TYPE_CHECKING:
     from epicast.sim.scenario import Scenario
     from epicast.sim.summary import Summary
 
 INTERRUPTED = 130
-
-
-def option(heading: str, metavar: str | None, text: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=heading)
 
 
 def sim(

@@ -36,7 +36,7 @@ class Kind(IntEnum):
     REPAIR = 24  # node found a new parent; `detail` is "soft" or "hard"
     SUBSCRIBE = 25
     UNSUBSCRIBE = 26
-    GAP = 27  # node gave up on messages that no neighbour holds any more
+    GAP = 27  # node gave up on messages: no neighbour has them any more, or their turn in the order is over
     NONSENSE = 28  # a peer's message made no sense and was dropped; `detail` says which
     CONTACT = 29  # node "asked" its local network, or heard of `peer`: "near" or "far", now neighbours, or "left"
     EARLY = 30  # the application took an event before its turn in the order; DELIVER marks the turn

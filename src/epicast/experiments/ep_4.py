@@ -11,13 +11,13 @@ from epicast.experiments.epto_words import (
     CLOCKS,
     DELAYS,
     HOLES,
+    by_clock,
     cells,
     hole_free,
     holes_among,
-    in_order,
+    judge_order,
     numbers,
     percents,
-    total,
 )
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.confidence import Stat
@@ -50,13 +50,6 @@ def _free(results: Results, clock: str, high: float = 1e9) -> dict[str, Stat]:
     return {f"{each['period']} ms": hole_free(results, **each) for each in points(results, clock, high=high)}
 
 
-def _judge_order(results: Results) -> Finding:
-    everywhere = [each for clock in CLOCKS for each in points(results, clock)]
-    ordered = in_order(results, everywhere)
-    text = f"{'all' if ordered else 'not all'} of {total(results, 'deliveries', everywhere):,} deliveries in one order"
-    return Finding(text, ordered, "Also where nearly everything is late.")
-
-
 def _judge_half(results: Results) -> Finding:
     found = {clock: holes_among(results, points(results, clock, HALF_MS)) for clock in CLOCKS}
     texts = {clock: text for clock, (text, _) in found.items()}
@@ -87,7 +80,12 @@ def _judge_logical(results: Results) -> Finding:
 
 
 CLAIMS = (
-    Claim("ep-4.order", "However short the rounds, there is one order.", "never an inversion", _judge_order),
+    Claim(
+        "ep-4.order",
+        "However short the rounds, there is one order.",
+        "never an inversion",
+        judge_order(points, "Also where nearly everything is late."),
+    ),
     Claim(
         "ep-4.half", "From half the median latency on, nobody misses anything.", "no holes near the median", _judge_half
     ),
@@ -102,15 +100,6 @@ CLAIMS = (
 )
 
 
-def _curves(results: Results, metric: str) -> dict[str, dict[float, tuple[str, pictures.Labels]]]:
-    return {
-        f"{clock} clock{'s' if clock == 'logical' else ''}": {
-            float(str(labels["period"])): (metric, labels) for labels in points(results, clock)
-        }
-        for clock in CLOCKS
-    }
-
-
 def _figures(results: Results) -> tuple[FigureBlock, ...]:
     return (
         pictures.block(
@@ -119,7 +108,7 @@ def _figures(results: Results) -> tuple[FigureBlock, ...]:
             "Figure 5.10(a). Means with 95 % intervals over seeds.",
             pictures.against(
                 results,
-                _curves(results, "hole_free_share"),
+                by_clock(results, "hole_free_share", "period", points),
                 "length of a round (ms)",
                 "processes without a hole (%)",
                 scale=100.0,
@@ -129,7 +118,12 @@ def _figures(results: Results) -> tuple[FigureBlock, ...]:
             "delay",
             "Median delay",
             "What shorter rounds save. Means with 95 % intervals over seeds.",
-            pictures.against(results, _curves(results, "delay_ms_p50"), "length of a round (ms)", "delay, median (ms)"),
+            pictures.against(
+                results,
+                by_clock(results, "delay_ms_p50", "period", points),
+                "length of a round (ms)",
+                "delay, median (ms)",
+            ),
         ),
     )
 

@@ -9,14 +9,14 @@ from epicast.experiments.epto_words import (
     CLOCKS,
     DELAYS,
     HOLES,
+    by_clock,
     cells,
     hole_free,
     holes_among,
-    in_order,
+    judge_order,
     label_of,
     numbers,
     percents,
-    total,
 )
 from epicast.experiments.evaluation import Evaluation, Material
 from epicast.pipeline.report.data import FigureBlock, TableBlock
@@ -46,13 +46,6 @@ def points(results: Results, clock: str, low: float = 0, high: float = 1e9) -> l
     """Whose drift is from low to high."""
     drifts = [drift for drift in numbers(results, "drift") if low <= drift <= high]
     return [{"clock": clock, "drift": label_of(results, "drift", drift)} for drift in drifts]
-
-
-def _judge_order(results: Results) -> Finding:
-    everywhere = [each for clock in CLOCKS for each in points(results, clock)]
-    ordered = in_order(results, everywhere)
-    deliveries = total(results, "deliveries", everywhere)
-    return Finding(f"{'all' if ordered else 'not all'} of {deliveries:,} deliveries in one order", ordered)
 
 
 def _judge_small(results: Results) -> Finding:
@@ -85,7 +78,7 @@ def _judge_logical(results: Results) -> Finding:
 
 
 CLAIMS = (
-    Claim("ep-5.order", "However unequal the rounds, there is one order.", "never an inversion", _judge_order),
+    Claim("ep-5.order", "However unequal the rounds, there is one order.", "never an inversion", judge_order(points)),
     Claim("ep-5.small", "With a drift of up to a half, nobody misses anything.", "no holes", _judge_small),
     Claim("ep-5.one", "With a drift of 1, hardly anybody misses anything.", "99 % deliver everything", _judge_one),
     Claim("ep-5.beyond", "Beyond that, ever more processes miss something.", "degrades quickly", _judge_beyond),
@@ -94,12 +87,6 @@ CLAIMS = (
 
 
 def _figures(results: Results) -> tuple[FigureBlock, ...]:
-    curves: dict[str, dict[float, tuple[str, pictures.Labels]]] = {
-        f"{clock} clock{'s' if clock == 'logical' else ''}": {
-            float(str(labels["drift"])): ("hole_free_share", labels) for labels in points(results, clock)
-        }
-        for clock in CLOCKS
-    }
     return (
         pictures.block(
             "free",
@@ -107,7 +94,7 @@ def _figures(results: Results) -> tuple[FigureBlock, ...]:
             "Figure 5.10(b). Means with 95 % intervals over seeds. Published in numbers: 99 % at a drift of 1.",
             pictures.against(
                 results,
-                curves,
+                by_clock(results, "hole_free_share", "drift", points),
                 "drift",
                 "processes without a hole (%)",
                 scale=100.0,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from epicast.experiments import wording
-from epicast.experiments.claims import labels_of, stat
+from epicast.experiments import pictures, wording
+from epicast.experiments.claims import Finding, labels_of, stat
 from epicast.pipeline.confidence import Stat
 from epicast.pipeline.guarantees.verdict import counted
 from epicast.pipeline.results import Results
@@ -39,6 +39,33 @@ def all_in_order(results: Results, points: Iterable[Mapping[str, object]]) -> tu
 def in_order(results: Results, points: Iterable[Mapping[str, object]]) -> bool:
     """Did every process deliver what it delivered in the order of (time, source)? Then there are no inversions."""
     return all(stat(results, "order_kept_min", **labels).min == 1 for labels in points)
+
+
+Points = Callable[[Results, str], Sequence[pictures.Labels]]
+"""Those of an experiment with one clock."""
+
+
+def judge_order(points: Points, reason: str = "") -> Callable[[Results], Finding]:
+    """At all points of both clocks."""
+
+    def judge(results: Results) -> Finding:
+        everywhere = [each for clock in CLOCKS for each in points(results, clock)]
+        text, ordered = all_in_order(results, everywhere)
+        return Finding(f"{text}: {total(results, 'deliveries', everywhere):,} deliveries", ordered, reason)
+
+    return judge
+
+
+def by_clock(
+    results: Results, metric: str, axis: str, points: Points
+) -> dict[str, dict[float, tuple[str, pictures.Labels]]]:
+    """A curve for each clock, along an axis whose labels are numbers."""
+    return {
+        f"{clock} clock{'s' if clock == 'logical' else ''}": {
+            float(str(labels[axis])): (metric, labels) for labels in points(results, clock)
+        }
+        for clock in CLOCKS
+    }
 
 
 def hole_free(results: Results, **labels: object) -> Stat:

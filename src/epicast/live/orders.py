@@ -15,6 +15,8 @@ from epicast.core.roles import Order
 from epicast.stacks import stack as stacks
 from epicast.stacks.stack import Stack
 
+PROMISED = {"none": (), "fifo": ("fifo",), "causal": ("fifo", "causal"), "total": ("fifo", "total")}
+"""For all topics together. Total order keeps causal order within a topic, but topics do not wait for each other."""
 ROUND_US = 50_000  # of EpTO, where nobody said otherwise: messages take less on most networks
 
 
@@ -34,7 +36,7 @@ def with_order(stack: Stack, order: str | Mapping[str, str] | None, settings: Ma
     given = {key: dict(table) for key, table in (settings or {}).items()}
     total = given.setdefault("total", {})
     total["balls"] = {"period_us": ROUND_US, **total.get("balls", {})}
-    promised = ORDERS[1 : ORDERS.index(default) + 1] if not topics else ()
+    promised = PROMISED[default] if not topics else ()
     table = {"protocol": "by-topic", "topics": topics, "default": default, **given}
     return stacks.from_table({**stack.source, "ordering": table, "promises": [*stack.promises, *promised]})
 

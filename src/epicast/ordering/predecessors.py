@@ -11,6 +11,7 @@ name is *unmet*: if its message comes after all, it is too late.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -79,13 +80,13 @@ class Predecessors(WaitingRoom[N], Generic[N]):
     def has_room(self) -> bool:
         return True
 
+    @abstractmethod
     def header(self) -> bytes:
         """Of our next message."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, event: Ordered, sender: NodeId, header: bytes, size: int) -> N:
         """Raises WireError on nonsense."""
-        raise NotImplementedError
 
     def published(self, held: N) -> None:
         """Our own message is on its way."""

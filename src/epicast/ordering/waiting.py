@@ -16,6 +16,7 @@ something has waited for longest.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Hashable
 from enum import Enum
@@ -85,7 +86,7 @@ class Turn(Enum):
     NEVER = 2  # it has been dropped
 
 
-class WaitingRoom(Generic[H]):
+class WaitingRoom(ABC, Generic[H]):
     __slots__ = (
         "_due_us",
         "_timer",
@@ -117,9 +118,9 @@ class WaitingRoom(Generic[H]):
         """All before it in its stream is done. May it go?"""
         return Turn.NOW
 
+    @abstractmethod
     def end_wait(self, held: H) -> None:
         """It has waited for too long: deliver it, or drop it, whatever it waits for. `run` follows."""
-        raise NotImplementedError
 
     def released(self, held: H) -> None:
         """It is about to be delivered."""

@@ -15,10 +15,11 @@ import msgspec
 from epicast.core.config import Config, PositiveDuration
 from epicast.core.env import Env
 from epicast.core.ids import MsgId, NodeId
-from epicast.core.message import Count, Hops, Message, Payload, Position, Topic
+from epicast.core.message import Count, Hops, Message, Payload, Topic
 from epicast.core.periodic import Periodic
 from epicast.core.roles import Deliver, Membership
 from epicast.core.window import SeqWindow
+from epicast.dissemination.indifferent import Indifferent
 
 
 class Push(Message, tag=900):
@@ -47,7 +48,7 @@ class RumorConfig(Config):
     sources_max: Annotated[int, msgspec.Meta(ge=1)] = 65_536  # our guess; at the cap unknown sources are dropped
 
 
-class RumorMongering:
+class RumorMongering(Indifferent):
     handles: ClassVar[tuple[type[Message], ...]] = (Push, Known)
 
     def __init__(self, env: Env, config: RumorConfig, members: Membership, deliver: Deliver) -> None:
@@ -102,17 +103,3 @@ class RumorMongering:
         self.hot[rumor.source, rumor.seq] = self.config.heat_max, onward
         self.deliver(rumor, sender)
         return True
-
-    # It keeps no state about neighbours.
-
-    def neighbour_up(self, peer: NodeId) -> None: ...
-
-    def neighbour_down(self, peer: NodeId, gone: bool) -> None: ...
-
-    def positions(self) -> tuple[Position, ...]:
-        return ()
-
-    def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
-
-    def uses(self, peer: NodeId) -> bool:
-        return False

@@ -100,7 +100,7 @@ class Experiment(Config, frozen=True):
     title: str
     question: str = ""
     answers: str = ""  # the published figure or table
-    minutes: float = 0.0  # that it takes on two cores, as measured
+    minutes: float = 0.0  # that it takes on two cores
     seeds: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 5
     first_seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)] = 1
     trace: Literal["deliveries", "full"] = "full"
