@@ -8,6 +8,7 @@ from typing import Any
 from epicast.core.records import Level
 from epicast.pipeline import tables
 from epicast.pipeline.duck import DuckKernel
+from epicast.pipeline.guarantees import Verdict, judge
 from epicast.pipeline.kernel import Kernel, RunFacts
 from epicast.pipeline.metrics import Measures, measure
 from epicast.sim.recorded import play_into
@@ -31,6 +32,14 @@ def measured_by(kernel: Kernel, run: RunFolder, *extra: str) -> Measures:
     facts = RunFacts.of(run.info, extra)
     tables.define(kernel, facts)
     return measure(kernel, facts)
+
+
+def judged(run: RunFolder) -> dict[str, Verdict]:
+    """What the checkers say, by guarantee."""
+    facts = RunFacts.of(run.info)
+    with DuckKernel(run) as kernel:
+        tables.define(kernel, facts)
+        return {verdict.guarantee: verdict for verdict in judge(kernel, facts)}
 
 
 def histogram(measures: Measures, name: str) -> dict[float, int]:

@@ -17,44 +17,29 @@ from epicast.core.records import Level
 from epicast.dissemination.ball_clock import GlobalClock, LogicalClock
 from epicast.dissemination.ball_keys import timestamp_of
 from epicast.ordering.stable import Pending, StableOrder
-from epicast.pipeline import tables
-from epicast.pipeline.duck import DuckKernel
-from epicast.pipeline.guarantees import Verdict, judge
-from epicast.pipeline.kernel import RunFacts
-from epicast.sim.recorded import play_into
-from epicast.sim.scenario import Scenario
-from epicast.sim.world import World
-from epicast.trace.run import RunFolder
+from epicast.pipeline.guarantees import Verdict
+from tests.pipeline.measured import judged, simulated
 
 GRAIN_US = 25_000  # of a clock on which events of several processes have the same time
 CLOCKS = ("global", "logical")
 
 
-def judged(folder: Path, clock: str, **balls: Any) -> dict[str, Verdict]:
+def played(folder: Path, **scenario: Any) -> dict[str, Verdict]:
+    scenario |= {"seed": 1, "network": {"transport": "datagram"}, "drain": "5s"}
+    scenario["workload"] |= {"pattern": "poisson", "source_order": "random", "payload_bytes": 10}
+    return judged(simulated(folder, Level.DELIVERIES, **scenario))
+
+
+def busy(folder: Path, clock: str, **balls: Any) -> dict[str, Verdict]:
     """Every second process publishes in each round, for twenty rounds."""
-    scenario = {
-        "stack": "epto",
-        "overrides": {"dissemination": {"clock": clock, "drift": 0.1, **balls}},
-        "nodes": 60,
-        "latency": "quantiles planetlab-epto",
-        "network": {"transport": "datagram"},
-        "warmup": "5s",
-        "drain": "5s",
-        "workload": {
-            "pattern": "poisson",
-            "messages": 600,
-            "rate": 240,
-            "payload_bytes": 10,
-            "sources": 60,
-            "source_order": "random",
-        },
-    }
-    play_into(folder, World(Scenario.load(scenario), 1, level=Level.DELIVERIES), [])
-    run = RunFolder.open(folder).require_complete()
-    facts = RunFacts.of(run.info)
-    with DuckKernel(run) as kernel:
-        tables.define(kernel, facts)
-        return {verdict.guarantee: verdict for verdict in judge(kernel, facts)}
+    return played(
+        folder,
+        stack="epto",
+        overrides={"dissemination": {"clock": clock, "drift": 0.1, **balls}},
+        nodes=60,
+        latency="quantiles planetlab-epto",
+        workload={"messages": 600, "rate": 240, "sources": 60},
+    )
 
 
 def holes_and_inversions(found: Mapping[str, Verdict]) -> tuple[int, int]:
@@ -71,8 +56,12 @@ class TimestampsOnly(StableOrder):
         left = {}
         for name, line in self.lines.items():
             waiting = [self.pending[key] for key in sorted(line.heap)]
-            queued = min([timestamp_of(each.key) for each in waiting if each.birth >= born_before], default=inf)
-            going = [each.key for each in waiting if each.birth < born_before and timestamp_of(each.key) <= queued]
+            queued = min(
+                [timestamp_of(each.key) for each in waiting if self.births[each.key] >= born_before], default=inf
+            )
+            going = [
+                each.key for each in waiting if self.births[each.key] < born_before and timestamp_of(each.key) <= queued
+            ]
             left[name] = [each.key for each in waiting if each.key not in going]
             line.heap[:] = going
         super().release(born_before, may_wait)
@@ -93,7 +82,7 @@ def test_the_protocol_as_it_is_leaves_neither_holes_nor_inversions(
     clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GlobalClock, "take", coarse_time)
-    found = judged(tmp_path, clock)
+    found = busy(tmp_path, clock)
     assert holes_and_inversions(found) == (0, 0)
     assert found["total"].checked == 600
     assert not any(verdict.broken for verdict in found.values())
@@ -105,7 +94,7 @@ def test_guards_that_compare_times_alone_make_inversions(
 ) -> None:
     monkeypatch.setattr(GlobalClock, "take", coarse_time)
     monkeypatch.setattr("epicast.ordering.epto.StableOrder", TimestampsOnly)
-    found = judged(tmp_path, clock)
+    found = busy(tmp_path, clock)
     holes, inversions = holes_and_inversions(found)
     assert inversions > 0
     assert holes == 0
@@ -115,11 +104,32 @@ def test_guards_that_compare_times_alone_make_inversions(
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_balls_thrown_at_too_few_make_holes_and_no_inversions(clock: str, tmp_path: Path) -> None:
-    found = judged(tmp_path, clock, fanout=3, rounds=5)
+    found = busy(tmp_path, clock, fanout=3, rounds=5)
     holes, inversions = holes_and_inversions(found)
     assert holes > 0
     assert (inversions, found["total"].violations) == (0, 0)
     assert holes == found["agreement"].violations
+
+
+@pytest.mark.parametrize(("ttl", "has_holes"), [(3, True), (4, False)])
+def test_a_ttl_one_below_the_bound_makes_holes_and_no_inversions(ttl: int, has_holes: bool, tmp_path: Path) -> None:
+    """Two processes, a global clock: all is well if rounds take delay / (TTL - 1), so with three rounds to a delay from
+    TTL 4 on (document 000, section 5.2.6)."""
+    found = played(
+        tmp_path,
+        stack={
+            "membership": {"protocol": "static"},
+            "dissemination": {"protocol": "balls", "clock": "global", "fanout": 1, "rounds": ttl, "period": "30ms"},
+            "ordering": {"protocol": "epto"},
+        },
+        nodes=2,
+        joins={"degree": 1},
+        latency="constant 90ms",
+        workload={"messages": 300, "rate": 60, "sources": 2},
+    )
+    holes, inversions = holes_and_inversions(found)
+    assert (holes > 0) == has_holes
+    assert (inversions, found["total"].violations) == (0, 0)
 
 
 def test_what_is_called_stable_too_early_makes_holes_and_no_inversions(
@@ -127,7 +137,7 @@ def test_what_is_called_stable_too_early_makes_holes_and_no_inversions(
 ) -> None:
     """Logical clocks with the patience that suffices for a global one, and rounds shorter than messages take."""
     monkeypatch.setattr(LogicalClock, "stable_after", 1)
-    found = judged(tmp_path, "logical", period="20ms")
+    found = busy(tmp_path, "logical", period="20ms")
     holes, inversions = holes_and_inversions(found)
     assert holes > 0
     assert (inversions, found["total"].violations) == (0, 0)

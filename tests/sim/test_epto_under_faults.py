@@ -131,7 +131,7 @@ class Impatient(StableOrder):
 
     def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
         for line in self.lines.values():
-            stable = [key for key in line.heap if self.pending[key].birth < born_before]
+            stable = [key for key in line.heap if self.births[key] < born_before]
             if stable:
                 for key in [key for key in line.heap if key < max(stable) and key not in stable]:
                     line.heap.remove(key)

@@ -87,7 +87,9 @@ class GlobalClock(BallClock):
         return self.highest
 
     def plausible(self, timestamp: int) -> bool:
-        return self._told is None or timestamp <= max(self.reading(), self.highest) + 2 * self.APART_MAX_US
+        if self._told is None or timestamp <= self.highest:
+            return True
+        return timestamp <= max(self.reading(), self.highest) + 2 * self.APART_MAX_US
 
     def reading(self) -> int:
         calendar = self.env.calendar_us()

@@ -8,6 +8,8 @@ has numbers to tell them apart (E-E8). As one byte string a key is hashed once a
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from epicast.core.errors import WireError
 from epicast.core.ids import NODE_ID_LENGTH_MAX, NodeId
 
@@ -16,6 +18,7 @@ SEQ_MAX = (1 << 63) - 1
 KEY_BYTES_MAX = 17 + 4 * NODE_ID_LENGTH_MAX
 _INT, _TEXT = b"\x00", b"\x01"
 _INT_BYTES = 8 + 1 + 8 + 8
+_READ_KEYS = 1 << 14  # each is read when it comes and when it is delivered
 
 
 def make_key(timestamp: int, source: NodeId, seq: int) -> bytes:
@@ -23,6 +26,7 @@ def make_key(timestamp: int, source: NodeId, seq: int) -> bytes:
     return timestamp.to_bytes(8, "big") + name + seq.to_bytes(8, "big")
 
 
+@lru_cache(_READ_KEYS)
 def read_key(key: bytes) -> tuple[int, NodeId, int]:
     """Timestamp, source and number. WireError if it is not a key that `make_key` makes."""
     timestamp, seq = int.from_bytes(key[:8], "big"), int.from_bytes(key[-8:], "big")

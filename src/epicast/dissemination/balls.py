@@ -253,7 +253,7 @@ class Balls(Indifferent):
 
     def _forget_nonsense(self, level: Level) -> None:
         """Before anything is thrown on."""
-        for key in self._unknown(level):
+        for key in self._known.unknown(level):
             if self._is_plausible(key):
                 self._known.add(key)
             else:
@@ -262,15 +262,12 @@ class Balls(Indifferent):
 
     def _deliver_new(self, sender: NodeId, ttl: int, level: Level) -> None:
         """Spontaneous order: what came now, whatever else may come."""
-        for key in self._unknown(level):
+        for key in self._known.unknown(level):
             if self._is_plausible(key):
                 self._known.add(key)
                 _, source, seq = read_key(key)
                 topic, payload = level[key]
                 self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
-
-    def _unknown(self, level: Level) -> list[bytes]:
-        return sorted(set(level).difference(self._known.new).difference(self._known.old))
 
     def _is_plausible(self, key: bytes) -> bool:
         try:

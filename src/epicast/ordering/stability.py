@@ -55,7 +55,7 @@ class Stability:
         known: dict[int, float] = {}
         found = []
         for event in self.order.waiting(topic):
-            age = now - event.birth
+            age = now - self.order.births[event.key]
             if age not in known:
                 known[age] = exp(-self.rate * self._expected(age, misses))
             found.append(Waiting(event.event(), event.key, known[age]))

@@ -47,10 +47,10 @@ class EptoConfig(Config):
 class Pending:
     """An event that waits for its turn."""
 
-    __slots__ = ("birth", "hops", "key", "payload", "taken", "topic")
+    __slots__ = ("hops", "key", "payload", "taken", "topic")
 
-    def __init__(self, key: bytes, birth: int, hops: int, topic: str, payload: bytes | None) -> None:
-        self.key, self.birth, self.hops, self.topic = key, birth, hops, topic
+    def __init__(self, key: bytes, hops: int, topic: str, payload: bytes | None) -> None:
+        self.key, self.hops, self.topic = key, hops, topic
         self.payload = payload  # None: it has not come yet
         self.taken = False  # by the application, before its turn
 
@@ -75,6 +75,7 @@ class StableOrder:
         "_done",
         "_floor",
         "accepted",
+        "births",
         "bytes",
         "config",
         "deliver",
@@ -88,6 +89,7 @@ class StableOrder:
     def __init__(self, env: Env, config: EptoConfig, deliver: Deliver) -> None:
         self.env, self.config, self.deliver = env, config, deliver
         self.pending: dict[bytes, Pending] = {}
+        self.births: dict[bytes, int] = {}  # in which round each of them was born; a table of its own, which is faster
         self.lines: dict[str, Line] = {}
         self.late = 0  # events that came after their turn
         self.accepted = 0
@@ -104,21 +106,21 @@ class StableOrder:
 
     def take_level(self, ttl: int, birth: int, level: Level, *, payloads: bool) -> None:
         """Events of a ball that have so many rounds behind them. Most have come before, in other balls."""
-        pending, done, before = self.pending, self._done.new, self._done.old
-        for key in level:
-            known = pending.get(key)
-            if known is not None:
-                if birth < known.birth:
-                    known.birth = birth
-            elif key not in done and key not in before:
-                topic, payload = level[key]
-                self.take(key, birth, ttl, topic, payload if payloads else None)
+        births, fresh = self.births, []
+        for key, known in zip(level, map(births.get, level), strict=True):
+            if known is None:
+                fresh.append(key)
+            elif birth < known:
+                births[key] = birth
+        for key in self._done.unknown(fresh):
+            topic, payload = level[key]
+            self.take(key, birth, ttl, topic, payload if payloads else None)
 
     def take(self, key: bytes, birth: int, hops: int, topic: str, payload: bytes | None) -> None:
         """An event came, for the first time or again. `birth` is the round in which it would have been born."""
         known = self.pending.get(key)
         if known is not None:
-            birth = known.birth = min(birth, known.birth)
+            birth = self.births[key] = min(birth, self.births[key])
             if known.payload is not None or payload is None:
                 return
             if topic == known.topic:
@@ -130,17 +132,18 @@ class StableOrder:
             return
         line = self._line(topic)
         if key <= line.last:
-            self._take_late(Pending(key, birth, hops, topic, payload))
+            self._take_late(Pending(key, hops, topic, payload))
         elif len(self.pending) >= self.config.pending_max:
             self._give_up(key, topic, "above pending_max")
         elif self._fits(key, topic, payload or b""):
             self.accepted += 1
             self.sights[hops] = self.sights.get(hops, 0) + 1
-            self.pending[key] = Pending(key, birth, hops, topic, payload)
+            self.pending[key] = Pending(key, hops, topic, payload)
+            self.births[key] = birth
             heappush(line.heap, key)
 
     def _withdraw(self, event: Pending) -> None:
-        del self.pending[event.key]
+        del self.pending[event.key], self.births[event.key]
         heap = self._line(event.topic).heap
         heap.remove(event.key)
         heapify(heap)
@@ -170,12 +173,12 @@ class StableOrder:
         self._done.turn(self.env.now_us())
         for line in [line for line in self.lines.values() if line.heap]:
             heap = line.heap
-            while heap and self.pending[heap[0]].birth < born_before:
+            while heap and self.births[heap[0]] < born_before:
                 event = self.pending[heap[0]]
                 if event.payload is None and may_wait is not None and may_wait(event):
                     break
                 line.last = heappop(heap)
-                del self.pending[line.last]
+                del self.pending[line.last], self.births[line.last]
                 self._done.add(line.last)
                 self._give(event)
 

@@ -18,8 +18,17 @@ def test_a_key_is_remembered_for_one_to_two_times_its_time() -> None:
 
 def test_it_is_bounded() -> None:
     memory = Memory(0)
-    for number in range(2 * KEYS_MAX + 10):
-        memory.add(number.to_bytes(4, "big"))
+    keys = [number.to_bytes(4, "big") for number in range(2 * KEYS_MAX + 10)]
+    for key in keys:
+        memory.add(key)
         memory.turn(0)
-    assert len(memory.new) + len(memory.old) <= 2 * (KEYS_MAX + 1)
-    assert (2 * KEYS_MAX).to_bytes(4, "big") in memory
+    assert 0 < len(keys) - len(memory.unknown(keys)) <= 2 * (KEYS_MAX + 1)
+    assert keys[-10] in memory
+
+
+def test_it_tells_apart_what_is_unknown() -> None:
+    memory = Memory(0)
+    memory.add(b"old")
+    memory.turn(MEMORY_US)
+    memory.add(b"new")
+    assert memory.unknown([b"other", b"old", b"another", b"new"]) == [b"another", b"other"]
