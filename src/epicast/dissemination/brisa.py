@@ -201,7 +201,9 @@ class Brisa(TreeRepair):
         targets: Sequence[NodeId] = flow.downstream if flow.downstream is not None else flow.targets()
         path, flags = flow.path, msg.flags
         if flags:
-            flags &= ~RECOVERED
+            if flags & RECOVERED:
+                self.took_again(flow, sender, msg.source)
+                flags &= ~RECOVERED
             if flags & UPWARD:
                 path = ()
                 if flow.parent is not None:

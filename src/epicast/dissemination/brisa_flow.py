@@ -130,6 +130,7 @@ class FlowState(Stream):
         "repair",
         "repairs",
         "root_asks",
+        "sent_again",
         "siblings",
         "starved_since_us",
         "suspect",
@@ -168,7 +169,7 @@ class FlowState(Stream):
         self.onward_of: Data | None = None  # what the last run was like when it came
         self.onward: Data | None = None  # and when it went on
         self.behind = False  # a neighbour has told of messages that we lack
-        self.suspect: dict[NodeId, int] = {}  # up to which number we lacked at the last look, by publisher
+        self.suspect: dict[NodeId, tuple[int, int]] = {}  # what lacked at the last look, by publisher: from, to
         self.denied: dict[NodeId, int] = {}  # neighbours that could not send again what we lack, and their first number
         self.helper: NodeId | None = None  # whom we asked last
         self.unsteady_since_us = -1  # since when the parent has had no path of its own
@@ -176,6 +177,7 @@ class FlowState(Stream):
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
         self.root_asks = 0
+        self.sent_again = 0  # messages that came because we asked, since we did or looked
 
     def targets(self) -> tuple[NodeId, ...]:
         """Whom to forward to: everyone active but the parent."""

@@ -1,8 +1,10 @@
 """BRISA, part 1: messages that were missed are asked for again, from whoever still has them.
 
 A gap is nothing unusual: it closes by itself when the parent recovers and forwards. So nothing is asked for unless it
-lacked at two looks in a row, a watch period apart. What no neighbour has any more is given up, and said so in the
-trace; it is never skipped silently.
+lacked at two looks in a row, a watch period apart. Nor is a lag a gap: as long as numbers come in turn, those that
+others have already are under way, in somebody's queue, and asking for them would make it longer.
+
+What no neighbour has any more is given up, and said so in the trace; it is never skipped silently.
 """
 
 from __future__ import annotations
@@ -72,6 +74,7 @@ class Recovery:
             window = flow.windows.get(source)
             if window is not None:
                 ranges += [(source, a, b) for a, b in window.missing(last, RANGES_MAX - len(ranges))]
+        flow.sent_again = 0
         if ranges:
             self.env.send(peer, Recover(flow.id, tuple(ranges)))
         return bool(ranges)
@@ -84,9 +87,10 @@ class Recovery:
                 # Are all neighbours new? The source was there before any of us; it is asked before we take anything.
                 last_resort = PAST_ASKS_MAX - ROOT_ASKS_MAX <= flow.past_asks < PAST_ASKS_MAX
                 self.ask_for_past(flow, flow.root if last_resort else self._one(ahead))
-        overdue = {s: last for s, last in flow.suspect.items() if flow.windows[s].next <= last}
-        flow.suspect = self._lacking(flow)
+        overdue = {s: last for s, (first, last) in flow.suspect.items() if self._is_overdue(flow, s, first, last)}
+        flow.suspect = {source: (flow.windows[source].next, last) for source, last in self._lacking(flow).items()}
         flow.behind = bool(flow.suspect)
+        flow.sent_again = 0
         if not overdue:
             flow.denied.clear()
             flow.root_asks = 0
@@ -99,6 +103,23 @@ class Recovery:
         elif self.ask_for_missing(flow, helper, overdue) and helper == flow.parent:
             # The parent has what we lack, yet did not send it: perhaps it believes that we do not want it (E-B2).
             self.env.send(helper, Activate(flow.id))
+
+    def _is_overdue(self, flow: FlowState, source: NodeId, first: int, last: int) -> bool:
+        """These lacked at the last look, but for what we have in between. And now?"""
+        window = flow.windows[source]
+        if window.next > first and (not window.ahead or flow.sent_again):
+            return False  # it comes, in turn or because we asked
+        return window.next <= last
+
+    def took_again(self, flow: FlowState, sender: NodeId, source: NodeId) -> None:
+        """A message that we had asked for came. One request is answered with so many at most: then we ask for more at
+        once, since what we lack may soon be too old for anybody to have."""
+        flow.sent_again += 1
+        if flow.sent_again == self.config.recover_max:
+            known = flow.known.get(sender)
+            up_to = dict(known.progress) if known is not None else {}
+            up_to[source] = max(flow.windows[source].last, up_to.get(source, -1))
+            self.ask_for_missing(flow, sender, up_to)
 
     def _watch_starvation(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
         """Others have what we lack; since when has the parent not?"""

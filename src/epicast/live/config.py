@@ -29,7 +29,7 @@ class Limits(Config):
     stall_us: PositiveDuration = 5_000_000  # a peer that takes nothing for so long while bytes wait for it is cut
     slow_us: PositiveDuration = 8_000_000  # so is one that keeps more than the high mark waiting for so long
 
-    local_socket_bytes: Bytes = 1 << 20  # of the system's buffers on this machine, where nothing is far away
+    local_socket_bytes: Bytes = 1 << 19  # of what a link on this machine may hold for its receiver; a quarter to send
 
     connections: Size = 1024  # further ones are refused
     handshakes: Size = 256  # under way at a time; further ones are closed at once

@@ -64,6 +64,48 @@ def test_what_came_between_two_looks_is_not_asked_for() -> None:
     assert look(tree) == []
 
 
+def test_who_lags_asks_for_nothing_while_numbers_come_in_turn() -> None:
+    """They are under way, and others have them earlier. Once no more come, they are asked for."""
+    tree = behind(parent_last=9)
+    look(tree)
+    for seq in (1, 2, 3):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+        assert look(tree) == []
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 4, 9),)))
+
+
+def test_numbers_behind_a_hole_do_not_hide_it() -> None:
+    tree = behind(parent_last=9)
+    look(tree)
+    for seq in (1, 3):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 2, 2), (0, 4, 9))))
+
+
+def test_who_lags_does_not_leave_its_parent_for_that() -> None:
+    """Others are ahead of it all the time, and of what its parent last told of itself."""
+    tree = behind(parent_last=0)
+    for seq in range(1, 12):
+        tree.brisa.on_data(1, data(seq, (0, 1)))
+        tree.hears(2, (0, 2), last=seq + 10)
+        assert look(tree) == []
+    assert tree.flow().parent == 1
+
+
+def test_what_one_answer_has_no_room_for_is_asked_for_at_once() -> None:
+    tree = behind(parent_last=9, recover_max=3)
+    look(tree)
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 1, 9),)))
+    for seq in (1, 2):
+        tree.brisa.on_data(1, data(seq, (0, 1), flags=RECOVERED))
+    assert [each for each in tree.take() if isinstance(each, Send) and isinstance(each.msg, Recover)] == []
+    tree.brisa.on_data(1, data(3, (0, 1), flags=RECOVERED))
+    assert Send(1, Recover(FLOW, ((0, 4, 9),))) in tree.take()
+    tree.brisa.on_data(1, data(4, (0, 1), flags=RECOVERED))
+    tree.take()
+    assert look(tree) == []  # the rest is under way
+
+
 def test_only_what_lacked_before_is_asked_for() -> None:
     tree = behind(parent_last=2)
     look(tree)
