@@ -107,9 +107,8 @@ class Recovery:
     def _is_overdue(self, flow: FlowState, source: NodeId, first: int, last: int) -> bool:
         """These lacked at the last look, but for what we have in between. And now?"""
         window = flow.windows[source]
-        if window.next > first and (not window.ahead or flow.sent_again):
-            return False  # it comes, in turn or because we asked
-        return window.next <= last
+        comes_in_turn = window.next > first and not window.ahead and not flow.sent_again
+        return window.next <= last and not comes_in_turn
 
     def took_again(self, flow: FlowState, sender: NodeId, source: NodeId) -> None:
         """A message that we had asked for came. One request is answered with so many at most: then we ask for more at

@@ -39,7 +39,7 @@ class Waiting(msgspec.Struct, frozen=True):
     probability: float  # that nothing will come before it
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """What became of a published message at once; how far it spreads is seen at the subscribers."""
 
     id: tuple[str, int]

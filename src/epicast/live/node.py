@@ -296,7 +296,8 @@ class Node:
                 raise QueueFull("a neighbour cannot take more now: wait, or publish less")
             await self._hub.congestion.room()
         if len(payload) <= self.limits.fragment_bytes:
-            await self._room(topic, wait=wait)
+            if not self._stack_node.has_room(topic):
+                await self._room(topic, wait=wait)
             return self._publish(topic, payload, headers)
         return await self._publish_in_pieces(topic, payload, headers, wait=wait)
 
@@ -319,7 +320,8 @@ class Node:
             await asyncio.sleep(ROOM_LOOK_S)
 
     def _publish(self, topic: str, payload: bytes, headers: Mapping[str, str] | None) -> Receipt:
-        self._require_running()
+        if not self._running:
+            self._require_running()
         require_topic(topic)
         if type(payload) is not bytes:
             raise EpicastError(f"a payload is bytes, got {type(payload).__name__}")

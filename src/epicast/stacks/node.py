@@ -60,12 +60,10 @@ class Node:
         return payload if self.order is None else self.order.dress(topic, payload)
 
     def broadcast(self, topic: str, dressed: bytes) -> tuple[NodeId, int]:
-        source, seq = self.dissemination.broadcast(topic, dressed)
-        return source, seq
+        return self.dissemination.broadcast(topic, dressed)
 
     def next_id(self, topic: str) -> tuple[NodeId, int]:
-        source, seq = self.dissemination.next_id(topic)
-        return source, seq
+        return self.dissemination.next_id(topic)
 
     def leave(self) -> None:
         """Say goodbye; the driver ends the process once it is out."""

@@ -101,9 +101,16 @@ def test_what_one_answer_has_no_room_for_is_asked_for_at_once() -> None:
     assert [each for each in tree.take() if isinstance(each, Send) and isinstance(each.msg, Recover)] == []
     tree.brisa.on_data(1, data(3, (0, 1), flags=RECOVERED))
     assert Send(1, Recover(FLOW, ((0, 4, 9),))) in tree.take()
-    tree.brisa.on_data(1, data(4, (0, 1), flags=RECOVERED))
+
+
+def test_what_an_answer_left_out_is_asked_for_at_the_next_look() -> None:
+    """What comes because we asked does not come in turn: nobody sends the rest by itself."""
+    tree = behind(parent_last=3)
+    look(tree)
+    look(tree)
+    tree.brisa.on_data(1, data(1, (0, 1), flags=RECOVERED))
     tree.take()
-    assert look(tree) == []  # the rest is under way
+    assert look(tree)[0] == Send(1, Recover(FLOW, ((0, 2, 3),)))
 
 
 def test_only_what_lacked_before_is_asked_for() -> None:
