@@ -1,4 +1,4 @@
-"""Storms must catch bugs: each of these is planted on purpose, and some storm among a few must fail because of it.
+"""Storms must catch bugs: each of these is planted on purpose, and some storm among many must fail because of it.
 
 A checker that has never rejected anything proves nothing.
 """
@@ -17,7 +17,7 @@ from epicast.dissemination.brisa_repair import TreeRepair
 from epicast.membership.hyparview import HyParView
 from epicast.sim.storm import Storm
 
-SEEDS = range(40)
+SEEDS = range(120)
 
 
 def nothing(*_: Any, **__: Any) -> None: ...
