@@ -24,7 +24,7 @@ class Job(msgspec.Struct, frozen=True):
     payload_bytes: int
     probes: int = 200  # messages to begin with, at least
     warm_seconds: float = 3.0  # as fast as it goes, until memory and socket buffers are as large as they get
-    rate_seconds: float = 3.0
+    rate_seconds: float = 5.0
     flood_seconds: float = 2.0
 
     @property
