@@ -17,9 +17,9 @@ from epicast.core.message import Message, Position
 from epicast.core.recording import RecordingEnv, Send
 from epicast.dissemination.brisa_messages import Activate, Baseline, Deactivate, Recover, Whereabouts
 from epicast.live import envelope, hello
-from epicast.live.node import tuned
 from epicast.live.reassembly import Reassembly
 from epicast.live.text_ids import TextIdDecoder
+from epicast.live.tuning import tuned
 from epicast.membership import hyparview_messages as hyparview
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import Node, handler_table, message_types

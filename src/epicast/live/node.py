@@ -39,6 +39,7 @@ from epicast.live.seeds import Seeds
 from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
+from epicast.live.tuning import tuned
 from epicast.stacks import stack as stacks
 from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack
@@ -429,24 +430,3 @@ class Node:
 
 _OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
 """Taken once: a wall clock that is set meanwhile moves nothing here."""
-
-
-_TUNED = {
-    "brisa": {
-        "buffer_messages": 65_536,
-        "recover_max": 4096,
-        "one_flow": True,
-        "flows_of_one_max": 64,
-    }
-}
-"""The documents' streams have five messages a second; live ones may have a thousand times as many, and what is to be
-recovered after a failure must still be there when the failure is noticed. The cap in bytes stays. A publisher has one
-tree for all its topics, as every node takes part in every topic anyway, and needs no more than a few."""
-
-
-def tuned(stack: Stack) -> Stack:
-    """With room for fast streams, unless the user has said otherwise."""
-    source = dict(stack.source)
-    role = dict(source.get("dissemination", {}))
-    source["dissemination"] = {**_TUNED.get(stack.dissemination.protocol, {}), **role}
-    return stacks.from_table(source)
