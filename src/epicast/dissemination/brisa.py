@@ -129,8 +129,7 @@ class Brisa(TreeRepair):
         flow, me = self.flows[flow_id], self.env.me
         seq = self._next_number(flow_id)
         self.next_seq[flow_id] = seq + 1
-        window = flow.windows.get(me) or flow.window(me, seq, self.config.buffer_messages)
-        window.add(seq)
+        flow.window(me, seq, self.config.buffer_messages).add(seq)
         if flow.root != me:
             flags |= UPWARD
         data = Data(flow_id, me, seq, 0, () if flags & UPWARD else flow.path, flags, topic, payload)

@@ -321,8 +321,7 @@ class Node:
             await asyncio.sleep(ROOM_LOOK_S)
 
     def _publish(self, topic: str, payload: bytes, headers: Mapping[str, str] | None) -> Receipt:
-        if not self._running:
-            self._require_running()
+        self._require_running()
         require_topic(topic)
         if type(payload) is not bytes:
             raise EpicastError(f"a payload is bytes, got {type(payload).__name__}")
