@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 
 from epicast.pipeline.java import find_java
+from tests.support.one_spark import CONF
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_WITHIN_S = 120
@@ -115,6 +116,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return kept | {
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(CONF),
         "SPARK_DAEMON_MEMORY": "512m",
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_DIRS": str(folder),

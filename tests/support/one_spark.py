@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from xdist.scheduler.protocol import Scheduling
 
 GROUP = "spark"
+CONF = Path(__file__).with_name("spark_conf")
+"""What every Java of Spark that tests start is told: none lives long enough to earn its second compiler's work back."""
 
 
 def group_of(root: Path, nodeid: str) -> str:
