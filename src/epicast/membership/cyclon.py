@@ -8,7 +8,10 @@ end: an entry lives for about as many periods as the view has places.
     outside --Enter--> walks end at members, each gives one entry up for the joiner's --> member
 
 Joining keeps everybody's number of incoming arcs: each walk puts the joiner in the place of an entry, which goes to the
-joiner. Errata obeyed: the partner and what makes room are chosen by age, and the own entry starts at zero (E-CLON-5).
+joiner. Walks end early where views name the dead, so the contact answers with some entries of its own, too; a joiner
+without an answer turns to another contact every period, at last to those that once exchanged entries with it.
+
+Errata obeyed: the partner and what makes room are chosen by age, and the own entry starts at zero (E-CLON-5).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from epicast.membership.hyparview_messages import MembershipMessage, Size
 AGE_MAX = (1 << 31) - 1
 ENTRIES_MAX = 1024
 CONTACTS_MAX = 64
+PARTNERS_MAX = 8
 
 Entries = Annotated[
     tuple[tuple[NodeId, Annotated[int, msgspec.Meta(ge=0, le=AGE_MAX)]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
@@ -72,7 +76,10 @@ class CyclonConfig(Config):
 
 
 class Cyclon:
-    __slots__ = ("_exchange", "_timer", "ages", "asked", "config", "contacts", "env", "left", "listener", "sent")
+    __slots__ = (
+        *("_exchange", "_timer", "ages", "asked", "config", "contacts", "entering", "env", "left", "listener"),
+        *("partners", "sent", "untried"),
+    )
 
     handles: ClassVar[tuple[type[Message], ...]] = (Enter, EnterWalk, Exchange, ExchangeReply)
     holds_links: ClassVar[bool] = False  # entries come and go with every exchange: not worth a connection each
@@ -82,6 +89,9 @@ class Cyclon:
         self.env, self.config = env, config
         self.ages: dict[NodeId, int] = {}  # the view
         self.contacts: dict[NodeId, None] = {}
+        self.partners: dict[NodeId, None] = {}  # who answered us last: they may outlive the contacts
+        self.untried: list[NodeId] = []  # of both, in this round of attempts to enter; the next one last
+        self.entering: NodeId | None = None  # the contact that was asked, until anybody answers
         self.asked: NodeId | None = None  # whose answer we await
         self.sent: tuple[NodeId, ...] = ()  # what we offered it
         self.left = False
@@ -143,8 +153,15 @@ class Cyclon:
     # Joining
 
     def _enter(self) -> None:
-        if self.contacts and not self.left:
-            contact = self._one(list(self.contacts))
+        """Through another contact than the last time."""
+        if self.left:
+            return
+        if self.entering in self.ages:
+            self._remove(self.entering, gone=True)
+        if not self.untried:
+            self.untried = [*self.partners, *sample(self.env.rng, list(self.contacts), len(self.contacts))]
+        if self.untried:
+            self.entering = contact = self.untried.pop()
             self._add(contact, 0)
             self.env.send(contact, Enter())
 
@@ -152,6 +169,8 @@ class Cyclon:
         if self.left:
             return
         others = [peer for peer in self.ages if peer != sender]
+        known = sample(self.env.rng, others, self.config.exchange_size)
+        self.env.send(sender, ExchangeReply(tuple([(peer, self.ages[peer]) for peer in known])))
         if not others:
             self._add(sender, 0)
             return
@@ -176,7 +195,7 @@ class Cyclon:
     # Exchanging
 
     def _on_exchange_due(self) -> None:
-        if not self.ages:
+        if not self.ages or self.entering is not None:
             self._enter()
             return
         for peer in self.ages:
@@ -198,13 +217,16 @@ class Cyclon:
         self._merge(msg.entries, given)
 
     def on_exchange_reply(self, sender: NodeId, msg: ExchangeReply) -> None:
-        """Or a walk has found us a place: of strangers we take something only while there is room."""
+        """Or we may enter, or a walk has found us a place: of strangers we take something only while there is room."""
+        self.entering = None
+        self.untried.clear()
         sent: tuple[NodeId, ...] = ()
         if self.left or (sender != self.asked and len(self.ages) >= self.config.view_size):
             return
         if sender == self.asked:
             sent = self.sent
             self._answered()
+            self._remember(sender)
             if sender in self.ages:
                 self._remove(sender, gone=False)  # it has a fresh entry of us instead
         self._merge(msg.entries, sent)
@@ -219,6 +241,12 @@ class Cyclon:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _remember(self, partner: NodeId) -> None:
+        self.partners.pop(partner, None)
+        self.partners[partner] = None
+        if len(self.partners) > PARTNERS_MAX:
+            del self.partners[next(iter(self.partners))]
 
     def _merge(self, entries: Iterable[tuple[NodeId, int]], sent: Iterable[NodeId]) -> None:
         """In a full view they take the places of what the other side has now, then of the oldest."""

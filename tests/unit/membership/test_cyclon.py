@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epicast.core.errors import ConfigError
 from epicast.core.recording import RecordingEnv, Send
-from epicast.membership.cyclon import Cyclon, CyclonConfig, Enter, EnterWalk, Exchange, ExchangeReply
+from epicast.membership.cyclon import PARTNERS_MAX, Cyclon, CyclonConfig, Enter, EnterWalk, Exchange, ExchangeReply
 from tests.support.neighbours import Ear, exchange
 
 S = 1_000_000
@@ -126,9 +126,11 @@ def test_strangers_cannot_fill_a_full_view() -> None:
 def test_a_contact_sends_walks_for_a_joiner() -> None:
     process, env, _ = cyclon(ages={1: 0, 2: 0})
     process.on_enter(9, Enter())
-    sent = sends(env)
-    assert len(sent) == 4
-    assert {each.msg for each in sent} == {EnterWalk(9, 5)}
+    answer, *walks = sends(env)
+    assert len(walks) == 4
+    assert {each.msg for each in walks} == {EnterWalk(9, 5)}
+    assert answer.to == 9
+    assert dict(answer.msg.entries) == {1: 0, 2: 0}, "in case that no walk comes to its end"
 
 
 def test_a_walk_ends_in_an_exchange_of_one_entry() -> None:
@@ -159,6 +161,49 @@ def test_a_process_that_knows_nobody_asks_a_contact_again() -> None:
     env.take()
     env.advance(S)
     assert Send(7, Enter()) in sends(env)
+
+
+def test_a_joiner_without_an_answer_turns_to_every_contact() -> None:
+    process, env, ear = cyclon(exchange_interval_us=S)
+    process.start([7, 8, 9])
+    env.advance(3 * S)
+    asked = [effect.to for effect in env.effects if isinstance(effect, Send)]
+    assert set(asked[:3]) == {7, 8, 9}
+    assert process.peers() == [process.entering], "whoever kept silent is not a peer"
+    silent = len(asked) - 1
+    assert [note for note in ear.notes if note[0] == "down"] == [("down", peer, "gone") for peer in asked[:silent]]
+
+
+def test_any_answer_ends_the_search_for_a_contact() -> None:
+    process, env, _ = cyclon(exchange_interval_us=S)
+    process.start([7, 8, 9])
+    env.advance(S)
+    process.on_exchange_reply(5, ExchangeReply(((4, 1),)))
+    env.take()
+    env.advance(S)
+    assert not [sent for sent in sends(env) if isinstance(sent.msg, Enter)]
+
+
+def test_when_the_contacts_are_gone_former_partners_are_asked() -> None:
+    process, env, _ = cyclon(ages={5: 3}, exchange_interval_us=S)
+    process.contacts[7] = None
+    process._on_exchange_due()
+    process.on_exchange_reply(5, ExchangeReply(()))
+    assert process.peers() == []
+    env.take()
+    env.advance(2 * S)
+    process._on_exchange_due()
+    process._on_exchange_due()
+    assert [sent.to for sent in sends(env)] == [7, 5]
+
+
+@given(st.lists(st.integers(1, 100), max_size=60))
+def test_only_the_last_partners_are_remembered(partners: list[int]) -> None:
+    process, _, _ = cyclon()
+    for partner in partners:
+        process._remember(partner)
+    newest = list(dict.fromkeys(reversed(partners)))
+    assert list(reversed(process.partners)) == newest[:PARTNERS_MAX]
 
 
 def test_more_to_exchange_than_there_are_places_is_refused() -> None:
