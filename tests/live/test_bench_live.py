@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from epicast.cli.benchmarks import live_bench, live_measure, live_report
+from epicast.cli.benchmarks import live_bench, live_measure, live_processes, live_report, live_slices
 from epicast.cli.benchmarks.live_job import Job, Result
+from epicast.cli.benchmarks.live_lines import Done, Published
 from epicast.cli.benchmarks.live_measure import percentile, run_job
 from epicast.cli.benchmarks.live_payload import FLOOD, LAST, MARK, PROBE, RATE, TIMED, Payloads, Tally, first_of
 from epicast.cli.benchmarks.live_plan import Plan, make_plan
 from epicast.cli.benchmarks.live_processes import last_line
+from epicast.cli.benchmarks.live_slices import Phase, Slices, in_slices
 from epicast.cli.benchmarks.live_systems import OTHERS, OURS, SYSTEMS, VARIANTS, System
 from epicast.cli.benchmarks.live_verdict import TARGETS, by_cell, costs, middle, ratios
 from epicast.cli.benchmarks.verdict import verdicts
@@ -158,6 +161,72 @@ def test_what_is_missing_is_told_with_how_to_get_it(monkeypatch: pytest.MonkeyPa
     found = live_report.as_dict(plan, {Job(OURS, 8, 1000): [Result(1, 8, 1.0, 1.0, 2.0)]})
     assert found["missing"] == plan.missing
     assert found["targets"]["throughput_vs_nats"]["met"] is None
+
+
+# Latency in slices
+
+
+class Machine:
+    """Plays slices; the host steals so much processor time in each, in turn, and nothing after that."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *stolen_s: float) -> None:
+        self.coming, self.stolen_s, self.now_s = list(stolen_s), 0.0, 0.0
+        self.lengths: list[float] = []
+        monkeypatch.setattr(live_slices, "stolen_seconds", lambda: self.stolen_s)
+        monkeypatch.setattr(live_slices, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(live_slices.os, "cpu_count", lambda: 2)
+
+    async def play(self, number: int, seconds: float) -> Phase:
+        assert number == len(self.lengths)
+        self.lengths.append(seconds)
+        self.now_s += seconds
+        self.stolen_s += self.coming.pop(0) if self.coming else 0.0
+        return Phase(Published(10, 0), [Done(RATE + number, 9, 0, 0, [number])])
+
+    def take(self, seconds: float) -> Slices:
+        return asyncio.run(in_slices(self.play, seconds))
+
+
+def test_undisturbed_slices_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Machine(monkeypatch, 0.0, 0.02).take(3.0)
+    assert list(found.latencies_us()) == [0, 2, 1]
+    assert (found.stolen, found.left_out) == (pytest.approx(0.01 / 3), 0)
+
+
+def test_a_slice_that_the_host_disturbed_is_replaced_whatever_was_measured_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = Machine(monkeypatch, 0.0, 0.3, 0.0, 0.03).take(3.0)
+    assert sorted(found.latencies_us()) == [0, 2, 4]
+    assert (found.stolen, found.left_out) == (0.0, 2)
+    assert sum(phase.lost(1) for phase in found.phases) == 5  # lost is lost, also where latency does not count
+
+
+def test_on_a_machine_that_is_always_disturbed_the_least_disturbed_slices_have_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch, *(1.0 - number / 10 for number in range(8)))
+    found = machine.take(2.0)
+    assert len(machine.lengths) == 8
+    assert sorted(found.latencies_us()) == [6, 7]
+    assert found.stolen == pytest.approx((0.3 + 0.4) / 4)
+
+
+def test_a_short_measurement_is_one_short_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    assert machine.take(0.1).left_out == 0
+    assert machine.lengths == [0.1]
+
+
+def test_where_the_system_does_not_tell_nothing_counts_as_stolen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_processes, "PROC", tmp_path)
+    assert live_processes.stolen_seconds() == 0.0
+    (tmp_path / "stat").write_text("cpu 1 2 3 4 5 6 7\n", encoding="ascii")
+    assert live_processes.stolen_seconds() == 0.0
+    (tmp_path / "stat").write_text("cpu 1 2 3 4 5 6 7 250 0 0\ncpu0 1\n", encoding="ascii")
+    assert live_processes.stolen_seconds() == 250 / os.sysconf("SC_CLK_TCK")
 
 
 # Real measurements

@@ -24,6 +24,7 @@ class Halt(Order, frozen=True):
 
 
 class Rate(Order, frozen=True):
+    phase: int
     messages: int
     per_second: int
 

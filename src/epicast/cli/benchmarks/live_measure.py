@@ -32,6 +32,7 @@ from epicast.cli.benchmarks.live_lines import (
 )
 from epicast.cli.benchmarks.live_payload import FLOOD, RATE, WARM
 from epicast.cli.benchmarks.live_processes import START_S, Worker, free_port, processor_seconds, server, worker
+from epicast.cli.benchmarks.live_slices import Phase, Slices, in_slices
 from epicast.cli.benchmarks.live_systems import SYSTEMS
 from epicast.core.errors import EpicastError
 
@@ -46,14 +47,6 @@ class Processes(NamedTuple):
     @property
     def pids(self) -> list[int]:
         return [*self.server_pids, self.publisher.pid, *(each.pid for each in self.subscribers)]
-
-
-class Phase(NamedTuple):
-    published: Published
-    done: list[Done]
-
-    def lost(self, subscribers: int) -> int:
-        return self.published.messages * subscribers - sum(each.received for each in self.done)
 
 
 def run_job(job: Job) -> Result:
@@ -76,13 +69,17 @@ async def _measure(job: Job, folder: Path) -> Result:
         await _probe(processes)
         window = job.window if SYSTEMS[job.system].adapter().PACED else None
         warm_up = await _phase(processes, Flood(WARM, job.warm_seconds, window), WARM, job.warm_seconds)
-        messages = max(1, int(job.rate_seconds * job.rate))
-        at_rate = await _phase(processes, Rate(messages, job.rate), RATE, job.rate_seconds)
+
+        async def at_rate(number: int, seconds: float) -> Phase:
+            messages = max(1, int(seconds * job.rate))
+            return await _phase(processes, Rate(RATE + number, messages, job.rate), RATE + number, seconds)
+
+        slices = await in_slices(at_rate, job.rate_seconds)
         before = processor_seconds(processes.pids)
         flood = await _phase(processes, Flood(FLOOD, job.flood_seconds, window), FLOOD, job.flood_seconds)
         after = processor_seconds(processes.pids)
     used = None if before is None or after is None else after - before
-    return _result(job, warm_up, at_rate, flood, used)
+    return _result(job, warm_up, slices, flood, used)
 
 
 def _end_in_good_order() -> None:
@@ -157,10 +154,10 @@ def _follow(processes: Processes, phase: int) -> list[asyncio.Task[Done]]:
     return [asyncio.create_task(follow(number)) for number in range(len(subscribers))]
 
 
-def _result(job: Job, warm_up: Phase, at_rate: Phase, flood: Phase, cpu_seconds: float | None) -> Result:
-    phases = (warm_up, at_rate, flood)
+def _result(job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds: float | None) -> Result:
+    phases = (warm_up, *slices.phases, flood)
     deliveries = sum(each.received for each in flood.done)
-    latencies = sorted(latency for each in at_rate.done for latency in each.latencies_us)
+    latencies = sorted(slices.latencies_us())
     last_ns = max(each.last_ns for each in flood.done)
     return Result(
         messages=flood.published.messages,
@@ -169,6 +166,8 @@ def _result(job: Job, warm_up: Phase, at_rate: Phase, flood: Phase, cpu_seconds:
         p50_us=percentile(latencies, 50),
         p99_us=percentile(latencies, 99),
         cpu_ms_per_1000=None if cpu_seconds is None or not deliveries else cpu_seconds * 1e6 / deliveries,
+        stolen=slices.stolen,
+        left_out=slices.left_out,
         lost=sum(phase.lost(job.subscribers) for phase in phases),
         duplicates=sum(each.duplicates for phase in phases for each in phase.done),
     )

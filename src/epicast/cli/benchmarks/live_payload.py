@@ -15,7 +15,7 @@ HEADER = Struct("<QQB")
 unpack_header = HEADER.unpack_from
 PHASE_SHIFT = 40
 NO_NUMBER = -1  # while there is a gap, nothing is in turn
-PROBE, WARM, RATE, FLOOD = 1, 2, 3, 4  # phases
+PROBE, WARM, RATE, FLOOD = 1, 2, 3, 1 << 20  # phases; of the third there may be many
 TIMED, MARK, LAST = 1, 2, 4  # flags: take the latency; tell that you are so far; the phase ends here
 
 

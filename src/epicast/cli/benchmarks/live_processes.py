@@ -143,6 +143,16 @@ def processor_seconds(pids: Iterable[int]) -> float | None:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def stolen_seconds() -> float:
+    """Processor time that this machine wanted and its host gave to others, up to now; 0 where the system does not
+    tell."""
+    try:
+        fields = (PROC / "stat").read_text(encoding="utf-8").split("\n", 1)[0].split()
+        return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def _status(pid: int) -> list[str]:
     """The fields of `stat` behind the command, which is in parentheses and may hold spaces."""
     return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -11,7 +11,7 @@ import msgspec
 from epicast.cli.benchmarks.live_job import Job, Task
 from epicast.cli.benchmarks.live_lines import Flood, Halt, Passed, Probe, Published, Rate, Ready, orders, say
 from epicast.cli.benchmarks.live_loop import run
-from epicast.cli.benchmarks.live_payload import LAST, MARK, PROBE, RATE, TIMED, Payloads, first_of
+from epicast.cli.benchmarks.live_payload import LAST, MARK, PROBE, TIMED, Payloads, first_of
 from epicast.cli.benchmarks.live_systems import SYSTEMS, Publisher
 
 PROBE_EVERY_S = 0.005
@@ -43,7 +43,7 @@ class Source:
             if wait_ns > 0:
                 await asyncio.sleep(wait_ns / 1e9)
             flags = TIMED | LAST if number == last else TIMED
-            await self.publisher.publish([self.payloads.one(first_of(RATE) + number, flags)])
+            await self.publisher.publish([self.payloads.one(first_of(order.phase) + number, flags)])
         say(Published(order.messages, started))
 
     async def flood(self, order: Flood) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from epicast.cli import formats as f
 from epicast.cli.benchmarks.live_job import PROCESSES, Job, Result
 from epicast.cli.benchmarks.live_plan import Plan
+from epicast.cli.benchmarks.live_slices import STOLEN_MAX
 from epicast.cli.benchmarks.live_systems import OTHERS, SYSTEMS, versions_of
 from epicast.cli.benchmarks.live_verdict import TARGETS, by_cell, costs, middle, ratios
 from epicast.cli.benchmarks.report import machine, new_table, title, verdict_table
@@ -66,6 +67,7 @@ def view(report: dict[str, Any]) -> RenderableType:
         Text(" · ".join(f"{name} {number}" for name, number in report["versions"].items())),
         _measurements(report["measurements"]),
         *_ratio_tables(report),
+        Text(_disturbance(report["measurements"])),
         verdict_table(f"medians of {report['rounds']} rounds", report["targets"]),
         *(Text(f"not measured: {name}: {why}") for name, why in report["missing"].items()),
     )
@@ -92,6 +94,15 @@ def _measurements(rows: list[dict[str, Any]]) -> Table:
         previous = cell
     table.caption = "p50 and p99 of latency at this rate of messages; CPU: ms per 1,000 deliveries, all processes"
     return table
+
+
+def _disturbance(rows: list[dict[str, Any]]) -> str:
+    """By the host of a virtual machine."""
+    stolen, left_out = max((row["stolen"] for row in rows), default=0.0), sum(row["left_out"] for row in rows)
+    return (
+        f"Latency: the host took at most {stolen:.1%} of the processors away in the seconds that count; "
+        f"{left_out:,} more were left out, since it took more than {STOLEN_MAX:.0%}."
+    )
 
 
 def _ratio_tables(report: dict[str, Any]) -> list[Table]:

@@ -55,6 +55,8 @@ def middle(samples: Sequence[Result]) -> Result:
         _median([each.p50_us for each in valid]),
         _median([each.p99_us for each in valid]),
         _median([each.cpu_ms_per_1000 for each in valid]),
+        _median([each.stolen for each in valid]) or 0.0,
+        sum(each.left_out for each in valid),
         lost,
         duplicates,
         error,
