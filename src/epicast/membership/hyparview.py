@@ -49,7 +49,7 @@ __all__ = ["HyParView", "HyParViewConfig"]
 
 
 class HyParView(LinkKeeper):
-    __slots__ = ("_keep_alive", "_shuffle", "_shuffles", "probed")
+    __slots__ = ("_beats", "_keep_alive", "_shuffle", "_shuffles", "probed")
 
     holds_links: ClassVar[bool] = True
     handles: ClassVar[tuple[type[Message], ...]] = (
@@ -69,7 +69,7 @@ class HyParView(LinkKeeper):
         self.probed: NodeId | None = None  # a passive peer that we shuffle with, until it answers
         self._keep_alive = Periodic(env, config.keep_alive_us, self._on_keep_alive_due)
         self._shuffle = Periodic(env, config.shuffle_interval_us, self._on_shuffle_due)
-        self._shuffles = 0
+        self._shuffles = self._beats = 0
 
     # Calls
 
@@ -228,7 +228,14 @@ class HyParView(LinkKeeper):
                 self._send_shuffle()
         elif degree > target:
             self._shed()
-        self.env.send_many(self.active.items, KeepAlive(now, len(self.active.items), self.listener.positions()))
+        sent_us = now if self._wants_answers() else 0
+        self.env.send_many(self.active.items, KeepAlive(sent_us, len(self.active.items), self.listener.positions()))
+
+    def _wants_answers(self) -> bool:
+        """That a neighbour lives is told by its own keep-alives. Answers tell how far away it is: now and then, and as
+        long as we do not know."""
+        self._beats += 1
+        return self._beats % self.config.rtt_every == 0 or any(pulse.rtt_us is None for pulse in self.pulses.values())
 
     def _listen(self, since_us: int) -> None:
         """Pass on what the neighbours told, and lose those that have been silent. All at once: it is not urgent, and
@@ -260,7 +267,8 @@ class HyParView(LinkKeeper):
             return
         pulse.heard_us = pulse.news_us = self.env.now_us()
         pulse.degree = msg.degree
-        self.env.send(sender, KeepAliveAck(msg.sent_us))
+        if msg.sent_us:
+            self.env.send(sender, KeepAliveAck(msg.sent_us))
         pulse.news = msg.positions
 
     def on_keep_alive_ack(self, sender: NodeId, msg: KeepAliveAck) -> None:

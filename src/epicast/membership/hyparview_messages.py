@@ -71,7 +71,7 @@ class ShuffleReply(MembershipMessage, tag=7):
 class KeepAlive(MembershipMessage, tag=8):
     """To every neighbour, every period: I am alive, I have so many neighbours, and there I stand in each flow."""
 
-    sent_us: Count
+    sent_us: Count  # 0: no answer is wanted
     degree: Count
     positions: Annotated[tuple[Position, ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)] = ()
 
@@ -96,6 +96,7 @@ class HyParViewConfig(Config):
     shuffle_passive: Size = 4  # HyParView paper: kp
     shuffle_interval_us: PositiveDuration = 10_000_000  # our guess: ten keep-alives
     keep_alive_us: PositiveDuration = 1_000_000  # our guess
+    rtt_every: Size = 1  # of so many keep-alives one is answered, to measure the round trip; our guess
     silence_us: PositiveDuration = 3_500_000  # our guess: three keep-alives lost in a row
     reply_timeout_us: PositiveDuration = 1_500_000  # our guess: well above a wide-area connection set-up
     refresh: Probability = 0.1  # chance of one more link to a passive peer, each shuffle period; our guess

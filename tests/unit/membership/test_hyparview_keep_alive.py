@@ -74,6 +74,36 @@ def test_what_a_neighbour_told_before_it_went_is_not_handed_up() -> None:
 # Round trips
 
 
+def test_a_keep_alive_without_a_time_stamp_is_not_answered_and_yet_heard() -> None:
+    view, env, _ = hyparview(active=[1], active_size=1, **ALIVE)
+    view.start(())
+    for _ in range(5):  # longer than silence is borne
+        env.advance(PERIOD)
+        view.on_keep_alive(1, KeepAlive(0, 4))
+    assert env.sent(KeepAliveAck) == []
+    assert list(view.peers()) == [1]
+
+
+def test_answers_are_wanted_until_all_round_trips_are_known_and_then_to_one_keep_alive_of_so_many() -> None:
+    view, env, _ = hyparview(active=[1, 2], active_size=2, rtt_every=3, **ALIVE)
+    view.start(())
+
+    def wanted() -> bool:
+        env.take()
+        env.advance(PERIOD)
+        first, second = env.sent(KeepAlive)
+        assert first.msg == second.msg
+        for peer in (1, 2):
+            view.on_keep_alive(peer, KeepAlive(0, 2))
+        return bool(first.msg.sent_us)  # type: ignore[attr-defined]
+
+    assert [wanted() for _ in range(4)] == [True] * 4
+    view.on_keep_alive_ack(1, KeepAliveAck(env.now_us() - 10))
+    assert wanted()  # the other one is still to be measured
+    view.on_keep_alive_ack(2, KeepAliveAck(env.now_us() - 10))
+    assert [wanted() for _ in range(7)] == [True, False, False, True, False, False, True]
+
+
 def test_there_is_no_round_trip_before_the_first_answer() -> None:
     view, _, _ = hyparview(active=[1])
     assert view.rtt_us(1) is None
