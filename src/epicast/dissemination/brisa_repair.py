@@ -222,15 +222,20 @@ class TreeRepair(Recovery):
         flow.pruned_us.pop(sender, None)
         if flow.switch == sender and precedes(sender, self.env.me):
             flow.switch = None  # both want each other as parent: the one with the lower id may
+        self._forget_path(flow, sender)
         if msg.fresh:
             self._hear_fresh(flow, sender, msg.taint)
         if not flow.path or flow.repair is not None:
             flow.waiting[sender] = None
         self.env.send(sender, Whereabouts(flow.position()))
 
-    def _hear_fresh(self, flow: FlowState, sender: NodeId, taint: tuple[NodeId, ...]) -> None:
+    def _forget_path(self, flow: FlowState, sender: NodeId) -> None:
+        """Where it stood no longer holds: it will be our child, or has no place at all. Until it tells, the link to it
+        must not be given up as one that no tree needs."""
         flow.told_us[sender] = self.env.now_us()
         flow.known[sender] = Position(flow.id, (), flow.known[sender].progress if sender in flow.known else ())
+
+    def _hear_fresh(self, flow: FlowState, sender: NodeId, taint: tuple[NodeId, ...]) -> None:
         if sender == flow.parent:
             self.lose_parent(flow, (*taint, sender))
         elif flow.repair is not None:

@@ -256,7 +256,7 @@ class HyParView(LinkKeeper):
         target = self.config.active_size
         if self.env.rng.random() >= self.config.shed:
             return
-        surplus = [p for p in self.active if self.pulses[p].degree > target and not self.listener.uses(p)]
+        surplus = [peer for peer in self._unused() if self.pulses[peer].degree > target]
         if surplus:
             self._evict(self._one(surplus))
 

@@ -137,7 +137,7 @@ class LinkKeeper(Views):
         if peer == self.env.me or peer in self.active:
             return
         if len(self.active) >= self.size_max:
-            self._evict(self.active.pick(self.env.rng))
+            self._evict(self._one(self._unused() or self.active.items))
         self.passive.discard(peer)
         self.lost.discard(peer)
         self.refused.pop(peer, None)
@@ -145,6 +145,11 @@ class LinkKeeper(Views):
         self.pulses[peer] = Pulse(self.env.now_us())
         self.env.open(peer)
         self.listener.neighbour_up(peer)
+
+    def _unused(self) -> list[NodeId]:
+        """Neighbours that the layer above can do without: they go first, where somebody has to."""
+        uses = self.listener.uses
+        return [peer for peer in self.active if not uses(peer)]
 
     def _evict(self, peer: NodeId) -> None:
         self.env.send(peer, Disconnect(leaving=False))

@@ -114,6 +114,19 @@ def test_whoever_may_have_become_a_child_is_not_cut_off_before_it_could_tell() -
     assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, False, False]
 
 
+def test_whoever_asks_to_become_a_child_is_not_cut_off_for_where_it_stood_before() -> None:
+    tree = Tree().attached()
+    tree.hears(3, (0, 8, 3))
+    assert not tree.brisa.uses(3)
+    tree.brisa.on_activate(3, Activate(FLOW))
+    assert tree.brisa.uses(3)
+    tree.brisa.heard(3, (position((0, 8, 3)),), tree.env.now_us() - 1)  # what it told before it asked
+    assert tree.brisa.uses(3)
+    tree.env.advance(1)
+    tree.brisa.heard(3, (position((0, 8, 3)),), tree.env.now_us())  # it has thought better of it
+    assert not tree.brisa.uses(3)
+
+
 # Limits
 
 

@@ -68,6 +68,18 @@ def test_a_full_view_makes_room_for_a_process_without_neighbours() -> None:
     assert ear.notes == [("down", 1, "alive"), ("up", 9)]
 
 
+@pytest.mark.parametrize("used", [(1, 2), (2, 3), (1, 3)])
+def test_whom_the_layer_above_needs_is_evicted_last(used: tuple[int, ...]) -> None:
+    view, _, ear = hyparview(active=[1, 2, 3], active_size=3, expansion=1.0)
+    ear.used = used
+    view.on_neighbour(9, Neighbour(Priority.HIGH))
+    assert sorted(map(int, view.active)) == sorted([*used, 9])
+    ear.used = (*used, 9)
+    view.on_neighbour(10, Neighbour(Priority.HIGH))
+    assert 10 in view.active  # nobody is without use, and yet there is room
+    assert len(view.active) == 3
+
+
 def test_a_neighbour_that_asks_again_is_accepted_again() -> None:
     view, env, ear = hyparview(active=[1], **SINGLE)
     view.on_neighbour(1, Neighbour(Priority.WALK))
