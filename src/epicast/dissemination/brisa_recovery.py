@@ -29,6 +29,7 @@ from epicast.dissemination.brisa_messages import (
 RANGES_MAX = 64
 PAST_ASKS_MAX = 20
 ROOT_ASKS_MAX = 3
+ROOT_SILENCE_MAX = 20  # requests that the source does not answer: a partition may last for a while
 
 
 class Recovery:
@@ -162,7 +163,7 @@ class Recovery:
         """All neighbours who might help were asked and have it no more: the last resort is the source itself."""
         if not flow.denied:
             return  # nobody can help now; somebody may later
-        if flow.root not in flow.denied and flow.root_asks < ROOT_ASKS_MAX:
+        if flow.root not in flow.denied and flow.root_asks < ROOT_SILENCE_MAX:
             flow.root_asks += 1
             self.ask_for_missing(flow, flow.root, overdue)
             return
