@@ -189,6 +189,7 @@ class Driver:
                 targets, onward = taken
                 if targets:
                     self.hub.send_run(targets, onward, run)
+                    self.hub.handed_on()
                 app.deliver_run(like, run)
                 return
         shape = self.shapes.get(type(like))

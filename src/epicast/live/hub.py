@@ -62,6 +62,7 @@ class Hub(Sending):
         super().__init__()
         door.counters = self.counters
         self.current: Connection | None = None  # whose frames are being handled
+        self.last = False  # of those that came together: is this the last one?
         self.backoff = Backoff(limits.backoff_us, limits.backoff_max_us, rng)
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
         self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
@@ -208,6 +209,7 @@ class Hub(Sending):
                 elif type(each) is bytes:
                     self.driver.message(conn, each)
                 else:
+                    self.last = done == len(frames) - 1
                     self.driver.run(conn, each)  # type: ignore[arg-type]
         finally:
             self.current = None
@@ -223,6 +225,11 @@ class Hub(Sending):
         if self.current is None and not self._unwritten:
             self.loop.call_soon(self._flush_all)
         self._unwritten.append(conn)
+
+    def handed_on(self) -> None:
+        """What passes through goes on before it is delivered here, unless more is to be written with it."""
+        if self.last:
+            self._flush_all()
 
     def _flush_all(self) -> None:
         if self.batch is not None:
