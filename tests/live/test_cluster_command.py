@@ -137,7 +137,9 @@ def between_areas(stack: str, nodes: int = 10) -> dict[str, int]:
     with Program(*words, "--messages", 60, "--rate", 60, "--payload", 2000, "--seconds", 0) as cluster:
         cluster.json()
         played = cluster.json()
-        assert (cluster.wait(), cluster.rest(), cluster.errors()) == (0, [], [])
+        assert (cluster.wait(), cluster.rest()) == (0, [])
+        said = [line for line in cluster.errors() if not line.endswith("nodes have started")]  # that takes its time
+        assert said == []
     assert (played["delivered"], played["missing"]) == (60 * nodes, [])
     return {"near": played["sent_near_bytes"], "far": played["sent_far_bytes"]}
 

@@ -50,6 +50,7 @@ Level = dict[bytes, Entry]
 OnRound = Callable[[list[tuple[int, Level]]], None]
 """Is handed the events of a round, by how many rounds each has behind it, this one included."""
 
+TTL_MIN = 8  # that many balls hit everybody is a law of large numbers: among three, one of ten events missed somebody
 LEVELS = 4  # in so many an event comes within a round, as a rule
 FEW = 8  # publishers wait from this part of round_events_max on: all may publish before anybody sees how many did
 
@@ -110,7 +111,7 @@ class Balls(Indifferent):
     @property
     def ttl(self) -> int:
         """For so many rounds an event is thrown on."""
-        return self.config.rounds or min(TTL_MAX, rounds(self.nodes, self.config.c))
+        return self.config.rounds or min(TTL_MAX, max(TTL_MIN, rounds(self.nodes, self.config.c)))
 
     @property
     def fanout(self) -> int:
@@ -227,8 +228,16 @@ class Balls(Indifferent):
         if going:
             choose = self.members.acquaintances if self.config.targets == "known" else self.members.sample
             peers = choose(self.fanout)
+            if not peers and not self.left:
+                self._keep(going)
             for frame in self._frames(going):
                 self.env.send_many(peers, Ball(self.clock.highest, frame))
+
+    def _keep(self, levels: list[tuple[int, Level]]) -> None:
+        """There is nobody to throw them at just now: as if we had thrown them at ourselves."""
+        for count, level in levels:
+            self._collected[count] = level.copy()
+            self._events += len(level)
 
     def _frames(self, levels: list[tuple[int, Level]]) -> Iterator[tuple[tuple[int, Level], ...]]:
         """In one message if they fit, else in several."""

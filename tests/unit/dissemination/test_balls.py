@@ -65,6 +65,33 @@ def test_a_ball_goes_to_as_many_different_others_as_the_fanout_says_or_to_all_th
         assert 0 not in receivers
 
 
+def test_events_are_kept_while_there_is_nobody_to_throw_them_at_but_no_longer_than_ttl() -> None:
+    process, env, got = balls(peers=())
+    process.broadcast("t", b"x")
+    process.end_round()
+    assert thrown(env) == []
+    process.members.view = [1]  # type: ignore[attr-defined]
+    process.end_round()
+    assert [only.levels for only in thrown(env)] == [((2, event(1, 0)),)]
+    lonely, env, _ = balls(peers=())
+    lonely.broadcast("t", b"x")
+    for _ in range(4):
+        lonely.end_round()
+    lonely.members.view = [1]  # type: ignore[attr-defined]
+    lonely.end_round()
+    assert thrown(env) == []
+    assert len(got) == 1
+
+
+def test_a_few_processes_throw_for_more_rounds_than_the_logarithm_of_their_number() -> None:
+    few, _, _ = balls(rounds=0)
+    assert few.ttl == 8
+    many, _, _ = balls(rounds=0, peers=tuple(range(1, 1000)))
+    assert many.ttl == 13  # 1.25 lg 1000
+    told, _, _ = balls(rounds=2)
+    assert told.ttl == 2
+
+
 def test_an_event_is_thrown_on_once_for_each_round_in_which_it_came() -> None:
     process, env, _ = balls()
     process.on_ball(1, ball((1, event(5, 7))))
