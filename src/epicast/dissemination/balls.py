@@ -50,7 +50,7 @@ Level = dict[bytes, Entry]
 OnRound = Callable[[list[tuple[int, Level]]], None]
 """Is handed the events of a round, by how many rounds each has behind it, this one included."""
 
-TTL_MIN = 8  # that many balls hit everybody is a law of large numbers: among three, one of ten events missed somebody
+TTL_MIN = 7  # that many balls hit everybody is a law of large numbers: among three, one of ten events missed somebody
 LEVELS = 4  # in so many an event comes within a round, as a rule
 FEW = 8  # publishers wait from this part of round_events_max on: all may publish before anybody sees how many did
 

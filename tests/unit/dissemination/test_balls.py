@@ -85,7 +85,7 @@ def test_events_are_kept_while_there_is_nobody_to_throw_them_at_but_no_longer_th
 
 def test_a_few_processes_throw_for_more_rounds_than_the_logarithm_of_their_number() -> None:
     few, _, _ = balls(rounds=0)
-    assert few.ttl == 8
+    assert few.ttl == 7
     many, _, _ = balls(rounds=0, peers=tuple(range(1, 1000)))
     assert many.ttl == 13  # 1.25 lg 1000
     told, _, _ = balls(rounds=2)
