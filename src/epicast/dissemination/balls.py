@@ -21,6 +21,9 @@ Departure: once the fastest copy of an event has all rounds behind it, a process
 same round no farther either. That saves three copies of four and costs little of what the others reach; `go_on` takes
 it back.
 
+Departure: TTL is 7 at least, since the law of large numbers does not hold for a few; and what finds nobody to be thrown
+at stays in the next ball.
+
 Events are kept by count, in one table for each: a ball of a thousand events is taken in by a few updates of tables.
 """
 

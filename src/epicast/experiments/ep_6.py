@@ -38,7 +38,8 @@ def evaluate(material: Material) -> Evaluation:
     results = material.results
     notes = (
         "Churn is the part of all processes that crash in each round of 125 ms, with as many joining. Half of the "
-        "processes are immune; they publish, and all numbers are of them.",
+        "processes are immune, and publish. Those that stay are they and whoever else was spared: up from the first "
+        "publication to the end.",
         "The document has a global clock only. With logical clocks a newcomer may publish once it has heard what time "
         "it is (E-E14); here newcomers only listen.",
         ALWAYS,

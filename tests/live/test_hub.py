@@ -1,0 +1,63 @@
+"""When the hub writes what it was given."""
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+from epicast.live.config import Limits
+from epicast.live.hello import Hello
+from epicast.live.hub import Hub
+from epicast.wire.frames import FrameReader, event_frame
+
+
+class Relay:
+    """A driver that hands every run on and delivers it, and notes what happens when."""
+
+    def __init__(self) -> None:
+        self.hub: Hub
+        self.notes: list[str] = []
+        self.onward = SimpleNamespace(flush=self._written)  # a connection
+        self.waiting = 0  # runs that were sent and not written yet
+
+    def _written(self) -> None:
+        self.notes.append(f"wrote {self.waiting}")
+        self.waiting = 0
+
+    def run(self, conn: Any, run: Iterable[bytes]) -> None:
+        if not self.waiting:
+            self.hub.flush_later(cast(Any, self.onward))
+        self.waiting += 1
+        self.hub.handed_on()
+        self.notes.append(f"delivered {len(list(run))}")
+
+    def now_us(self) -> int:
+        return 0
+
+
+def relayed(*numbers: int) -> list[str]:
+    """What a relay does with events of these numbers that come together."""
+
+    async def body() -> list[str]:
+        relay = Relay()
+        door = SimpleNamespace(counters=None)
+        greeting = Hello("epicast", 1, "cluster", "stack", "127.0.0.1:1/me")
+        hub = Hub(asyncio.get_running_loop(), cast(Any, relay), greeting, cast(Any, door), Limits(), Random(1))
+        relay.hub = hub
+        conn = SimpleNamespace(closing=False, reason="", peer="127.0.0.1:2/peer", used_us=0, todo=[])
+        frames = FrameReader(1000).feed(b"".join(event_frame(7, number, b"x") for number in numbers))
+        hub.received(cast(Any, conn), frames)
+        hub._watch.cancel()
+        hub.congestion.close()
+        return relay.notes
+
+    return asyncio.run(body())
+
+
+def test_what_passes_through_is_written_before_it_is_delivered() -> None:
+    assert relayed(0, 1, 2) == ["wrote 1", "delivered 3"]
+
+
+def test_what_comes_together_is_written_together() -> None:
+    assert relayed(0, 1, 5, 6) == ["delivered 2", "wrote 2", "delivered 2"]
