@@ -78,7 +78,7 @@ def test_half_of_the_system_is_immune_and_publishes() -> None:
         scenario = point.scenario
         assert (scenario.workload.sources, scenario.nodes, scenario.protect_sources) == (50, 100, True)
         churn = point.labels["churn"]
-        assert scenario.churn == (f"from 125ms to 1h const churn {churn}% each 125ms" if churn != "0" else "")
+        assert scenario.churn == (f"from 125ms to 4s const churn {churn}% each 125ms" if churn != "0" else "")
 
 
 # ep-2-3
