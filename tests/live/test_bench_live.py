@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 
 from epicast.cli.benchmarks import live_bench, live_measure, live_processes, live_report, live_slices
 from epicast.cli.benchmarks.live_job import Job, Result
-from epicast.cli.benchmarks.live_lines import Done, Published
+from epicast.cli.benchmarks.live_lines import Done, Published, Rate, decode_report
 from epicast.cli.benchmarks.live_measure import percentile, run_job
 from epicast.cli.benchmarks.live_payload import FLOOD, LAST, MARK, PROBE, RATE, TIMED, Payloads, Tally, first_of
 from epicast.cli.benchmarks.live_plan import Plan, make_plan
 from epicast.cli.benchmarks.live_processes import last_line
+from epicast.cli.benchmarks.live_publisher import LEAD, Source
 from epicast.cli.benchmarks.live_slices import Phase, Slices, in_slices
 from epicast.cli.benchmarks.live_systems import OTHERS, OURS, SYSTEMS, VARIANTS, System
 from epicast.cli.benchmarks.live_verdict import TARGETS, by_cell, costs, middle, ratios
@@ -108,6 +110,30 @@ def test_marks_and_latencies_are_taken_where_they_are_asked_for() -> None:
     assert (book.marks, book.tally.latencies_ns) == ([5], [])
     assert len(book.take(FLOOD, 5, 6, flags=TIMED).latencies_ns) == 2
     assert all(latency >= 0 for latency in book.tally.latencies_ns)
+
+
+class Listener:
+    """A publisher that keeps the books of one subscriber."""
+
+    address = ""
+
+    def __init__(self) -> None:
+        self.book = Book()
+
+    async def publish(self, payloads: Sequence[bytes]) -> None:
+        for payload in payloads:
+            self.book.tally.take(payload)
+
+
+def test_the_first_messages_and_the_last_one_are_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    listener = Listener()
+    source = Source(Job(OURS, 1, 100), listener)
+    asyncio.run(source.at_rate(Rate(RATE, messages=20, per_second=10_000)))
+    assert len(listener.book.tally.latencies_ns) == 20
+    assert listener.book.tally.complete
+    told = decode_report(capsys.readouterr().out)
+    assert isinstance(told, Published)
+    assert told.messages == LEAD + 20 + 1 == listener.book.tally.received
 
 
 def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed() -> None:

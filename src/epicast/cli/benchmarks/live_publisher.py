@@ -16,6 +16,7 @@ from epicast.cli.benchmarks.live_systems import SYSTEMS, Publisher
 
 PROBE_EVERY_S = 0.005
 MARKS_PER_WINDOW = 8
+LEAD = 5  # messages at the start of a phase that are not timed
 PATIENCE_S = 20.0  # with subscribers that do not get on
 
 
@@ -36,15 +37,16 @@ class Source:
         say(Published(number - first_of(PROBE), 0))
 
     async def at_rate(self, order: Rate) -> None:
-        """By the clock and not by pauses: who is late catches up."""
-        started, last = monotonic_ns(), order.messages - 1
-        for number in range(order.messages):
+        """By the clock and not by pauses: who is late catches up. How a phase begins and ends is not timed: after a pause
+        caches are cold, and who has the last message is busy with its report while others wait for theirs."""
+        started, messages = monotonic_ns(), LEAD + order.messages + 1
+        for number in range(messages):
             wait_ns = started + number * 1_000_000_000 // order.per_second - monotonic_ns()
             if wait_ns > 0:
                 await asyncio.sleep(wait_ns / 1e9)
-            flags = TIMED | LAST if number == last else TIMED
+            flags = LAST if number == messages - 1 else TIMED if number >= LEAD else 0
             await self.publisher.publish([self.payloads.one(first_of(order.phase) + number, flags)])
-        say(Published(order.messages, started))
+        say(Published(messages, started))
 
     async def flood(self, order: Flood) -> None:
         batch, base = self.job.batch, first_of(order.phase)
