@@ -37,8 +37,8 @@ class Source:
         say(Published(number - first_of(PROBE), 0))
 
     async def at_rate(self, order: Rate) -> None:
-        """By the clock and not by pauses: who is late catches up. How a phase begins and ends is not timed: after a pause
-        caches are cold, and who has the last message is busy with its report while others wait for theirs."""
+        """By the clock and not by pauses: who is late catches up. How a phase begins and ends is not timed: after a
+        pause caches are cold, and who has the last message is busy with its report while others wait for theirs."""
         started, messages = monotonic_ns(), LEAD + order.messages + 1
         for number in range(messages):
             wait_ns = started + number * 1_000_000_000 // order.per_second - monotonic_ns()
