@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from epicast.cli.benchmarks import live_bench, live_measure, live_processes, live_report, live_slices
 from epicast.cli.benchmarks.live_job import Job, Result
 from epicast.cli.benchmarks.live_lines import Done, Published, Rate, decode_report
-from epicast.cli.benchmarks.live_measure import percentile, run_job
+from epicast.cli.benchmarks.live_measure import percentile, run_job, typical
 from epicast.cli.benchmarks.live_payload import FLOOD, LAST, MARK, PROBE, RATE, TIMED, Payloads, Tally, first_of
 from epicast.cli.benchmarks.live_plan import Plan, make_plan
 from epicast.cli.benchmarks.live_processes import last_line
@@ -213,9 +214,22 @@ class Machine:
         return asyncio.run(in_slices(self.play, seconds))
 
 
+def counting(found: Slices) -> list[int]:
+    """The latencies that count."""
+    return [latency for each in found.chosen for latency in each.phase.latencies_us()]
+
+
+def test_a_moment_that_nobody_counted_does_not_decide_and_is_told() -> None:
+    calm, disturbed = list(range(1, 101)), [*range(1, 51), *range(1001, 1051)]
+    slices = [calm, disturbed, calm]
+    assert (typical(slices, 50), typical(slices, 99)) == (50.0, 99.0)
+    assert percentile(sorted(chain.from_iterable(slices)), 99) == 1047.0
+    assert typical([], 99) is None
+
+
 def test_undisturbed_slices_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Machine(monkeypatch, 0.0, 0.02).take(3.0)
-    assert list(found.latencies_us()) == [0, 2, 1]
+    assert counting(found) == [0, 2, 1]
     assert (found.stolen, found.left_out) == (pytest.approx(0.01 / 3), 0)
 
 
@@ -223,7 +237,7 @@ def test_a_slice_that_the_host_disturbed_is_replaced_whatever_was_measured_in_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = Machine(monkeypatch, 0.0, 0.3, 0.0, 0.03).take(3.0)
-    assert sorted(found.latencies_us()) == [0, 2, 4]
+    assert sorted(counting(found)) == [0, 2, 4]
     assert (found.stolen, found.left_out) == (0.0, 2)
     assert sum(phase.lost(1) for phase in found.phases) == 5  # lost is lost, also where latency does not count
 
@@ -234,7 +248,7 @@ def test_on_a_machine_that_is_always_disturbed_the_least_disturbed_slices_have_t
     machine = Machine(monkeypatch, *(1.0 - number / 10 for number in range(8)))
     found = machine.take(2.0)
     assert len(machine.lengths) == 8
-    assert sorted(found.latencies_us()) == [6, 7]
+    assert sorted(counting(found)) == [6, 7]
     assert found.stolen == pytest.approx((0.3 + 0.4) / 4)
 
 
@@ -346,7 +360,7 @@ def children_of(process: subprocess.Popen[str], wanted: int) -> list[str]:
 
 
 def result(per_second: float, p99_us: float = 1000.0, **more: Any) -> Result:
-    return Result(1000, int(per_second), 1.0, p99_us / 2, p99_us, 2.0, **more)
+    return Result(1000, int(per_second), 1.0, p99_us / 2, p99_us, 2 * p99_us, 2.0, **more)
 
 
 def results(**of: tuple[float, float]) -> dict[Job, Result]:
@@ -362,7 +376,7 @@ def results(**of: tuple[float, float]) -> dict[Job, Result]:
 def test_ratios_are_of_epicast_over_the_other_in_each_cell() -> None:
     found = results(epicast=(600, 1000), nats=(150, 2000))
     assert by_cell(found, "nats") == {
-        cell: {"throughput": 4.0, "p50": 0.5, "p99": 0.5, "cpu": 1.0}
+        cell: {"throughput": 4.0, "p50": 0.5, "p99": 0.5, "p99_of_all": 0.5, "cpu": 1.0}
         for cell in ("8 subscribers, 1.0 KB", "32 subscribers, 1.0 KB")
     }
     assert by_cell(found, "zenoh") == {}

@@ -24,7 +24,7 @@ class Job(msgspec.Struct, frozen=True):
     payload_bytes: int
     probes: int = 200  # messages to begin with, at least
     warm_seconds: float = 3.0  # as fast as it goes, until memory and socket buffers are as large as they get
-    rate_seconds: float = 5.0
+    rate_seconds: float = 7.0
     flood_seconds: float = 2.0
 
     @property
@@ -73,8 +73,9 @@ class Result(msgspec.Struct, frozen=True):
     messages: int = 0
     deliveries: int = 0
     seconds: float = 0.0  # from the first publication to the last delivery
-    p50_us: float | None = None
+    p50_us: float | None = None  # of a second; the median of several
     p99_us: float | None = None
+    p99_of_all_us: float | None = None  # of all these seconds together
     cpu_ms_per_1000: float | None = None  # deliveries, of all processes; where the system tells
     stolen: float = 0.0  # part of the processor time that the host took away while latencies were measured
     left_out: int = 0  # slices in which it took too much

@@ -12,7 +12,9 @@ import asyncio
 import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
+from itertools import chain
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -157,20 +159,27 @@ def _follow(processes: Processes, phase: int) -> list[asyncio.Task[Done]]:
 def _result(job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds: float | None) -> Result:
     phases = (warm_up, *slices.phases, flood)
     deliveries = sum(each.received for each in flood.done)
-    latencies = sorted(slices.latencies_us())
+    seconds = [sorted(each.phase.latencies_us()) for each in slices.chosen]
     last_ns = max(each.last_ns for each in flood.done)
     return Result(
         messages=flood.published.messages,
         deliveries=deliveries,
         seconds=(last_ns - flood.published.first_ns) / 1e9,
-        p50_us=percentile(latencies, 50),
-        p99_us=percentile(latencies, 99),
+        p50_us=typical(seconds, 50),
+        p99_us=typical(seconds, 99),
+        p99_of_all_us=percentile(sorted(chain.from_iterable(seconds)), 99),
         cpu_ms_per_1000=None if cpu_seconds is None or not deliveries else cpu_seconds * 1e6 / deliveries,
         stolen=slices.stolen,
         left_out=slices.left_out,
         lost=sum(phase.lost(job.subscribers) for phase in phases),
         duplicates=sum(each.duplicates for phase in phases for each in phase.done),
     )
+
+
+def typical(slices: Sequence[Sequence[int]], percent: int) -> float | None:
+    """The median of what each slice has."""
+    found = [value for each in slices if (value := percentile(each, percent)) is not None]
+    return median(found) if found else None
 
 
 def percentile(ordered: Sequence[int], percent: int) -> float | None:
