@@ -118,6 +118,7 @@ class FlowState(Stream):
         "behind",
         "denied",
         "first_id",
+        "fruitless",
         "helper",
         "in_active",
         "known",
@@ -172,6 +173,7 @@ class FlowState(Stream):
         self.suspect: dict[NodeId, tuple[int, int]] = {}  # what lacked at the last look, by publisher: from, to
         self.denied: dict[NodeId, int] = {}  # neighbours that could not send again what we lack, and their first number
         self.helper: NodeId | None = None  # whom we asked last
+        self.fruitless = 0  # looks in a row at which something was overdue and nothing had come of asking
         self.unsteady_since_us = -1  # since when the parent has had no path of its own
         self.starved_since_us = -1  # since when others have had messages that the parent has not
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet

@@ -29,6 +29,7 @@ from epicast.dissemination.brisa_messages import (
 RANGES_MAX = 64
 PAST_ASKS_MAX = 20
 ROOT_ASKS_MAX = 3
+FRUITLESS_MAX = 20  # looks without an answer from those who should be able to help; our guess, like the next
 ROOT_SILENCE_MAX = 20  # requests that the source does not answer: a partition may last for a while
 
 
@@ -91,6 +92,7 @@ class Recovery:
         overdue = {s: last for s, (first, last) in flow.suspect.items() if self._is_overdue(flow, s, first, last)}
         flow.suspect = {source: (flow.windows[source].next, last) for source, last in self._lacking(flow).items()}
         flow.behind = bool(flow.suspect)
+        flow.fruitless = flow.fruitless + 1 if overdue and not flow.sent_again else 0
         flow.sent_again = 0
         if not overdue:
             flow.denied.clear()
@@ -98,7 +100,9 @@ class Recovery:
             flow.starved_since_us = -1
             return
         self._watch_starvation(flow, overdue)
-        helper = self._who_has(flow, overdue)
+        # Neighbours tell how far they are, not what they lack on the way. Where a whole part of a tree lacks the same,
+        # all would ask each other for ever.
+        helper = self._who_has(flow, overdue) if flow.fruitless < FRUITLESS_MAX else None
         if helper is None:
             self._give_up(flow, overdue)
         elif self.ask_for_missing(flow, helper, overdue) and helper == flow.parent:
@@ -160,15 +164,16 @@ class Recovery:
         return any(s in overdue and last >= flow.windows[s].next for s, last in position.progress)
 
     def _give_up(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
-        """All neighbours who might help were asked and have it no more: the last resort is the source itself."""
-        if not flow.denied:
+        """All neighbours who might help were asked, and have it no more or never answer: the last resort is the source
+        itself."""
+        if not flow.denied and flow.fruitless < FRUITLESS_MAX:
             return  # nobody can help now; somebody may later
         if flow.root not in flow.denied and flow.root_asks < ROOT_SILENCE_MAX:
             flow.root_asks += 1
             self.ask_for_missing(flow, flow.root, overdue)
             return
         flow.denied.clear()
-        flow.root_asks = 0
+        flow.root_asks = flow.fruitless = 0
         for source in overdue:
             window = flow.windows[source]
             lost = window.skip_hole()

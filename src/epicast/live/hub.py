@@ -406,7 +406,7 @@ class Hub(Sending):
                 self.driver.alive(link.peer)  # we do not listen to it just now
             self.congestion.drained(conn)  # should we not have been told
             waiting = conn.waiting_bytes
-            reason = conn.watch.look(now_us, conn.taken_bytes, waiting, self.limits) if waiting else ""
+            reason = conn.watch.look(now_us, conn.taken_bytes, waiting, self.limits)
             if reason:
                 self._cut_slow(conn, reason)
             elif not link.held and not waiting and conn.used_us < now_us - self.limits.idle_us:

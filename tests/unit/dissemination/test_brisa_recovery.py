@@ -6,6 +6,7 @@ from epicast.core.message import Position
 from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_messages import RECOVERED, UPWARD, Activate, Baseline, Data, Deactivate, Recover
+from epicast.dissemination.brisa_recovery import FRUITLESS_MAX
 from tests.support.neighbours import STRANGER, Tree, data, position
 
 FLOW = (0, 0)
@@ -495,6 +496,34 @@ def test_before_giving_up_the_source_itself_is_asked() -> None:
     look(tree)
     tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
     assert look(tree) == [Send(0, Recover(FLOW, ((0, 1, 2),)))]
+    assert tree.env.records == []
+
+
+def test_neighbours_that_never_answer_are_not_asked_for_ever() -> None:
+    """They lack the same, and hope for us as we hope for them: both tell how far they are, not what lacks before."""
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    tree.hears(2, (0, 2), last=3)
+    sent: list[object] = []
+    while Send(0, Recover(FLOW, ((0, 1, 2),))) not in sent:
+        sent += look(tree)
+    hopes = [
+        each for each in sent if each in (Send(1, Recover(FLOW, ((0, 1, 2),))), Send(2, Recover(FLOW, ((0, 1, 2),))))
+    ]
+    assert len(hopes) == FRUITLESS_MAX - 1
+    assert tree.env.records == []
+    tree.brisa.on_baseline(0, Baseline(FLOW, ((0, 3),)))
+    look(tree)
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+
+
+def test_as_long_as_something_comes_neighbours_are_asked_on() -> None:
+    tree = behind(parent_last=80)
+    tree.brisa.on_data(1, data(80, (0, 1)))
+    for seq in range(60, 2, -1):  # from the end, so that the hole at the beginning stays
+        sent = look(tree)
+        assert Send(0, Recover(FLOW, ((0, 1, seq),))) not in sent
+        tree.brisa.on_data(1, data(seq, (0, 1), flags=RECOVERED))
     assert tree.env.records == []
 
 
