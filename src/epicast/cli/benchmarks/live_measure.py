@@ -160,14 +160,15 @@ def _result(job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds:
     phases = (warm_up, *slices.phases, flood)
     deliveries = sum(each.received for each in flood.done)
     seconds = [sorted(each.phase.latencies_us()) for each in slices.chosen]
+    latencies = sorted(chain.from_iterable(seconds))
     last_ns = max(each.last_ns for each in flood.done)
     return Result(
         messages=flood.published.messages,
         deliveries=deliveries,
         seconds=(last_ns - flood.published.first_ns) / 1e9,
-        p50_us=typical(seconds, 50),
-        p99_us=typical(seconds, 99),
-        p99_of_all_us=percentile(sorted(chain.from_iterable(seconds)), 99),
+        p50_us=percentile(latencies, 50),
+        p99_us=percentile(latencies, 99),
+        p99_of_second_us=typical(seconds, 99),
         cpu_ms_per_1000=None if cpu_seconds is None or not deliveries else cpu_seconds * 1e6 / deliveries,
         stolen=slices.stolen,
         left_out=slices.left_out,

@@ -5,9 +5,9 @@ such a moment is late whatever it does, and a single one decides a 99th percenti
 the time that was taken. A slice that lost too much of it is left out, whatever was measured in it, and another one is
 taken instead: of so many at most, then the least disturbed ones have to do.
 
-Machines have other such moments that nobody counts, of some 50 ms each. So every slice has its percentiles, and their
-medians are compared. What a system does to itself once in a while shows in the 99th percentile of all slices together,
-which is told as well.
+Machines have other such moments that nobody counts, of some 50 ms each. So what the 99th percentile of a typical slice
+is, the median of all, is told as well. It hides what a system does to itself once in a while: targets are judged by the
+99th percentile of all slices together.
 """
 
 from __future__ import annotations
