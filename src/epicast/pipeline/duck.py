@@ -24,9 +24,7 @@ class DuckKernel:
     def __init__(self, run: RunFolder, *, threads: int = 1, memory_mb: int = 2048, spill: Path | None = None) -> None:
         settings: dict[str, Any] = {"threads": threads, "memory_limit": f"{memory_mb}MB"}
         if spill is not None:
-            spill.parent.mkdir(
-                parents=True, exist_ok=True
-            )  # DuckDB makes the last folder of a path only, when it needs it
+            spill.parent.mkdir(parents=True, exist_ok=True)  # DuckDB makes the last folder of a path only
             settings["temp_directory"] = str(spill)
         self._run = run
         self._db = duckdb.connect(":memory:", config=settings)

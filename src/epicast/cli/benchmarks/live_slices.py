@@ -1,7 +1,7 @@
 """Latency is measured in slices of a second, and only in those in which the machine was there.
 
 On a virtual machine the host takes the processors away now and then, for a tenth of a second and more. Who sends at
-such a moment is late whatever it does, and a single one decides a 99th percentile over five seconds. The system counts
+such a moment is late whatever it does, and a single one decides a 99th percentile over a few seconds. The system counts
 the time that was taken. A slice that lost too much of it is left out, whatever was measured in it, and another one is
 taken instead: of so many at most, then the least disturbed ones have to do.
 
