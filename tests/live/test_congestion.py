@@ -69,8 +69,8 @@ class Desk:
         self.congestion.drained(conn)
 
 
-def connected(high: int) -> tuple[Desk, Connection, Pipe]:
-    desk: Any = Desk(Limits(peer_queue_high_bytes=high))
+def connected(high: int, **limits: int) -> tuple[Desk, Connection, Pipe]:
+    desk: Any = Desk(Limits(peer_queue_high_bytes=high, **limits))
     conn, pipe = Connection(desk, dialled=True), Pipe()
     pipe.conn = conn
     conn.connection_made(pipe)
@@ -98,3 +98,28 @@ def test_a_peer_that_takes_nothing_is_waited_for() -> None:
     while not desk.congestion:
         conn.send(bytes(10_000))
     assert conn.waiting_bytes > 262_144
+
+
+def test_nobody_waits_for_a_peer_that_is_stuck_until_much_more_waits_for_it() -> None:
+    desk, conn, _ = connected(262_144, peer_queue_bytes=8_000_000)
+    while not desk.congestion:
+        conn.send(bytes(10_000))
+    conn.watch.stuck = True
+    desk.congestion.look(conn)
+    assert not desk.congestion
+    while not desk.congestion:
+        conn.send(bytes(10_000))
+    assert 1_000_000 < conn.waiting_bytes < 1_100_000
+    desk.congestion.look(conn)
+    assert desk.congestion
+
+
+def test_a_peer_that_was_stuck_is_waited_for_again() -> None:
+    desk, conn, _ = connected(262_144)
+    conn.watch.stuck = True
+    for _ in range(80):
+        conn.send(bytes(10_000))
+    assert not desk.congestion
+    conn.watch.stuck = False
+    conn.send(bytes(10_000))
+    assert desk.congestion

@@ -113,3 +113,26 @@ def test_who_is_behind_for_long_is_slow() -> None:
 
 def test_who_is_behind_now_and_then_is_not_slow() -> None:
     assert looked_at(0, 1, 10, 11, 30) == ""
+
+
+def stuck(*, takes: bool, says: bool, waiting: int = 1000) -> list[bool]:
+    """Is a peer taken for stuck, at every half second?"""
+    watch, found = Watch(), []
+    for now_us in range(0, 3_000_000, 500_000):
+        watch.look(now_us, now_us if says else 0, now_us if takes else 0, waiting, Limits())
+        found.append(watch.stuck)
+    return found
+
+
+def test_who_neither_takes_nor_says_anything_is_stuck() -> None:
+    assert stuck(takes=False, says=False) == [False, False, False, True, True, True]
+    assert not any(stuck(takes=True, says=False))
+    assert not any(stuck(takes=False, says=True))
+    assert not any(stuck(takes=False, says=False, waiting=0))
+
+
+def test_who_was_away_itself_does_not_take_others_for_stuck_at_once() -> None:
+    watch = Watch()
+    watch.look(0, 0, 5, 1000, Limits())
+    watch.look(60_000_000, 0, 5, 1000, Limits(stall_us=300_000_000))
+    assert not watch.stuck

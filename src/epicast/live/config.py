@@ -26,6 +26,7 @@ class Limits(Config):
 
     peer_queue_bytes: Bytes = 1 << 25  # waiting for one peer; above, it is cut as too slow
     peer_queue_high_bytes: Bytes = 1 << 20  # above, publishers wait, and relays stop reading from whom it comes
+    quiet_us: PositiveDuration = 1_500_000  # a peer that neither takes nor says anything for so long holds up nobody
     stall_us: PositiveDuration = 5_000_000  # a peer that takes nothing for so long while bytes wait for it is cut
     slow_us: PositiveDuration = 8_000_000  # so is one that keeps more than the high mark waiting for so long
 

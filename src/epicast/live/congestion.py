@@ -3,6 +3,9 @@
 Above the high mark of a peer's queue, publishers wait, and so does whoever sends us what we hand on to that peer: we
 stop reading from it. So pressure travels up to the publisher, link by link. A peer that takes nothing for too long, or
 lags for too long, is cut: others wait for it no longer than that.
+
+A peer that is *stuck* neither takes nor says anything. Nobody waits for it until much more has come to wait; without
+that limit, those who get their messages through it would miss more than others keep for them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections.abc import Callable, Iterable
 
 from epicast.live.config import Limits
 from epicast.live.connection import Connection
+
+STUCK_PART = 8  # of the longest queue: so much waits for a peer that is stuck, a quarter of what recovery keeps
 
 Cut = Callable[[Connection, str], None]
 
@@ -38,6 +43,8 @@ class Congestion:
         if conn.waiting_bytes > self._limits.peer_queue_bytes:
             self._cut(conn, f"slow peer: more than {self._limits.peer_queue_bytes:,} bytes behind")
             return
+        if self._holds_up_nobody(conn):
+            return
         self._congested[conn] = None
         if feeder is not None:
             feeder.wait_for(conn)
@@ -45,6 +52,16 @@ class Congestion:
     def drained(self, conn: Connection) -> None:
         if conn in self._congested and conn.waiting_bytes <= self._limits.peer_queue_high_bytes // 2:
             self.release(conn)
+
+    def look(self, conn: Connection) -> None:
+        """Now and then: should we not have been told that it has drained, or is it stuck?"""
+        if self._holds_up_nobody(conn):
+            self.release(conn)
+        else:
+            self.drained(conn)
+
+    def _holds_up_nobody(self, conn: Connection) -> bool:
+        return conn.watch.stuck and conn.waiting_bytes <= self._limits.peer_queue_bytes // STUCK_PART
 
     def release(self, conn: Connection) -> None:
         """Nobody waits for it any more."""

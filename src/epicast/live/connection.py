@@ -244,20 +244,23 @@ class Connection(asyncio.BufferedProtocol):
 class Watch:
     """How a peer takes what is sent to it, looked at now and then."""
 
-    __slots__ = ("behind_since_us", "stalled_since_us", "taken_bytes")
+    __slots__ = ("behind_since_us", "stalled_since_us", "stuck", "taken_bytes")
 
     def __init__(self) -> None:
         self.taken_bytes = 0
+        self.stuck = False  # neither takes nor says anything: nobody should wait for it
         self.stalled_since_us = -1  # since when it has taken nothing while bytes waited for it
         self.behind_since_us = -1  # since when more than the high mark has waited for it
 
-    def look(self, now_us: int, taken: int, waiting: int, limits: Limits) -> str:
-        """Why it is to be cut; empty if it is not."""
+    def look(self, now_us: int, heard_us: int, taken: int, waiting: int, limits: Limits) -> str:
+        """Why it is to be cut; empty if it is not. `heard_us`: when something last came from it."""
         if not waiting or taken != self.taken_bytes:
             self.stalled_since_us = -1
         elif self.stalled_since_us < 0:
             self.stalled_since_us = now_us
         self.taken_bytes = taken
+        # Seen twice: whoever was away itself has heard nobody, and finds out in between.
+        self.stuck = 0 <= self.stalled_since_us < now_us and heard_us <= now_us - limits.quiet_us
         if waiting <= limits.peer_queue_high_bytes:
             self.behind_since_us = -1
         elif self.behind_since_us < 0:

@@ -13,6 +13,7 @@ before the greeting, so none is lost by that.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -32,7 +33,7 @@ from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
 from epicast.wire.streams import Known
 
-LOOK_EVERY_S = 0.5
+LOOK_EVERY_S = 0.25
 CROSSING_RETRY_S = 0.25
 CUT_WITHIN_S = 0.5
 TURN_US = 10_000  # how long one connection may keep the loop
@@ -404,12 +405,13 @@ class Hub(Sending):
                 continue
             if conn.paused:
                 self.driver.alive(link.peer)  # we do not listen to it just now
-            self.congestion.drained(conn)  # should we not have been told
             waiting = conn.waiting_bytes
-            reason = conn.watch.look(now_us, conn.taken_bytes, waiting, self.limits)
+            reason = conn.watch.look(now_us, conn.used_us, conn.taken_bytes, waiting, self.limits)
             if reason:
                 self._cut_slow(conn, reason)
-            elif not link.held and not waiting and conn.used_us < now_us - self.limits.idle_us:
+                continue
+            self.congestion.look(conn)
+            if not link.held and not waiting and conn.used_us < now_us - self.limits.idle_us:
                 del self.links[link.peer]
                 conn.reason = "idle"
                 conn.finish()
@@ -441,8 +443,6 @@ class Hub(Sending):
 
 
 def _why(error: BaseException) -> str:
-    import os
-
     if isinstance(error, TimeoutError):
         return "no answer"
     if isinstance(error, OSError) and error.errno:
