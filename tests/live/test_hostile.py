@@ -11,6 +11,7 @@ import pytest
 
 from epicast.core.message import PATH_LENGTH_MAX, Position
 from epicast.dissemination.brisa_messages import Activate
+from epicast.live.congestion import SLOW_PART
 from epicast.live.hello import Refusal, Welcome
 from epicast.live.sync import new_loop
 from epicast.membership.hyparview_messages import ForwardJoin, Join, KeepAlive, NeighbourReply, Shuffle
@@ -257,7 +258,9 @@ def test_refused_connections_are_among_the_counters() -> None:
 
 
 def test_a_member_that_takes_nothing_is_cut() -> None:
-    limits = msgspec.structs.replace(LIMITS, stall_us=600_000, peer_queue_high_bytes=1 << 15)
+    limits = msgspec.structs.replace(
+        LIMITS, stall_us=600_000, peer_queue_high_bytes=1 << 15, peer_queue_bytes=SLOW_PART << 19
+    )
     much = b"x" * 60_000
 
     async def attack() -> None:

@@ -202,7 +202,7 @@ class Brisa(TreeRepair):
         path, flags = flow.path, msg.flags
         if flags:
             if flags & RECOVERED:
-                self.took_again(flow, sender, msg.source)
+                self.took_again(flow, sender, msg)
                 flags &= ~RECOVERED
             if flags & UPWARD:
                 path = ()
@@ -308,6 +308,8 @@ class Brisa(TreeRepair):
             flow.forget(peer)
             if flow.switch == peer:
                 flow.switch = None
+            if flow.helper == peer:
+                flow.helper, flow.fruitless = None, 0  # its answer will not come: ask somebody else
             if flow.parent == peer:
                 self.lose_parent(flow, (peer,) if gone else ())
             elif flow.repair is not None and flow.repair.asked == peer:
@@ -379,8 +381,11 @@ class Brisa(TreeRepair):
             flow.switch = None  # no answer
         if self.config.strategy == "near-first" and flow.switch is None:
             self.look_nearer(flow)
-        patient_until = now - self.config.patience_us
-        if 0 <= flow.unsteady_since_us <= patient_until or 0 <= flow.starved_since_us <= patient_until:
+        if self.parent_lags(flow):
+            flow.laggard = flow.parent
+            flow.discard_out(flow.parent)  # it has more to take than it can already
+            self.leave_parent(flow, (flow.parent,))
+        elif 0 <= flow.unsteady_since_us <= now - self.config.patience_us:
             self.leave_parent(flow, (flow.parent,))
 
     def forget(self, flow: FlowState) -> None:

@@ -115,25 +115,31 @@ class Stream:
 
 class FlowState(Stream):
     __slots__ = (
+        "asked_for",
+        "awaited",
+        "awaited_since_us",
         "behind",
+        "bytes_again",
         "denied",
         "first_id",
         "fruitless",
         "helper",
         "in_active",
         "known",
+        "laggard",
         "mid_stream",
         "onward",
         "onward_of",
         "out_active",
+        "parent_told_us",
         "past_asks",
         "pruned_us",
         "repair",
         "repairs",
         "root_asks",
+        "seen_again",
         "sent_again",
         "siblings",
-        "starved_since_us",
         "suspect",
         "switch",
         "switch_us",
@@ -175,11 +181,16 @@ class FlowState(Stream):
         self.helper: NodeId | None = None  # whom we asked last
         self.fruitless = 0  # looks in a row at which something was overdue and nothing had come of asking
         self.unsteady_since_us = -1  # since when the parent has had no path of its own
-        self.starved_since_us = -1  # since when others have had messages that the parent has not
+        self.parent_told_us = 0  # when the parent last told where it stands
+        self.awaited: dict[NodeId, int] = {}  # up to where others were and the parent was not, by publisher
+        self.awaited_since_us = 0
+        self.laggard: NodeId | None = None  # the last parent that we left for lagging
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
         self.root_asks = 0
-        self.sent_again = 0  # messages that came because we asked, since we did or looked
+        self.asked_for = 0  # how many messages the last request may bring
+        self.sent_again = self.bytes_again = 0  # came of it so far
+        self.seen_again = 0  # of these, at the last look
 
     def targets(self) -> tuple[NodeId, ...]:
         """Whom to forward to: everyone active but the parent."""

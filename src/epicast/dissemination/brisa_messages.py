@@ -89,6 +89,7 @@ class BrisaConfig(Config):
     buffer_messages: Annotated[int, msgspec.Meta(ge=1)] = 512  # our guess: 100 s at the documents' 5 messages a second
     buffer_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 24
     recover_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 256  # messages sent again for one request
+    recover_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 19  # of payloads in such an answer; our guess
     flows_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # at the cap a flow without parent is forgotten, or none met
     flows_of_one_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # with the same source; further ones are not met
     sources_max: Annotated[int, msgspec.Meta(ge=1)] = 256  # publishers on one flow; further ones are dropped

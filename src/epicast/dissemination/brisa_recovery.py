@@ -76,7 +76,8 @@ class Recovery:
             window = flow.windows.get(source)
             if window is not None:
                 ranges += [(source, a, b) for a, b in window.missing(last, RANGES_MAX - len(ranges))]
-        flow.sent_again = 0
+        flow.asked_for = min(sum(b - a + 1 for _, a, b in ranges), self.config.recover_max)
+        flow.sent_again = flow.seen_again = flow.bytes_again = 0
         if ranges:
             self.env.send(peer, Recover(flow.id, tuple(ranges)))
         return bool(ranges)
@@ -92,54 +93,74 @@ class Recovery:
         overdue = {s: last for s, (first, last) in flow.suspect.items() if self._is_overdue(flow, s, first, last)}
         flow.suspect = {source: (flow.windows[source].next, last) for source, last in self._lacking(flow).items()}
         flow.behind = bool(flow.suspect)
-        flow.fruitless = flow.fruitless + 1 if overdue and not flow.sent_again else 0
-        flow.sent_again = 0
+        self._watch_lag(flow)
+        comes = flow.sent_again > flow.seen_again
+        flow.seen_again = flow.sent_again
+        flow.fruitless = flow.fruitless + 1 if overdue and not comes else 0
         if not overdue:
             flow.denied.clear()
             flow.root_asks = 0
-            flow.starved_since_us = -1
             return
-        self._watch_starvation(flow, overdue)
         # Neighbours tell how far they are, not what they lack on the way. Where a whole part of a tree lacks the same,
         # all would ask each other for ever.
-        helper = self._who_has(flow, overdue) if flow.fruitless < FRUITLESS_MAX else None
-        if helper is None:
+        able = self._who_has(flow, overdue) if flow.fruitless < FRUITLESS_MAX else []
+        answer_under_way = comes and flow.sent_again < flow.asked_for
+        if not able:
             self._give_up(flow, overdue)
-        elif self.ask_for_missing(flow, helper, overdue) and helper == flow.parent:
-            # The parent has what we lack, yet did not send it: perhaps it believes that we do not want it (E-B2).
-            self.env.send(helper, Activate(flow.id))
+        elif not answer_under_way and not flow.fruitless & (flow.fruitless - 1):
+            # After 1, 2, 4, ... looks in vain: who takes so long to answer may have more to send than we can take.
+            self._ask_one_of(able, flow, overdue)
 
     def _is_overdue(self, flow: FlowState, source: NodeId, first: int, last: int) -> bool:
         """These lacked at the last look, but for what we have in between. And now?"""
         window = flow.windows[source]
-        comes_in_turn = window.next > first and not window.ahead and not flow.sent_again
+        comes_in_turn = window.next > first and not window.ahead and flow.sent_again == flow.seen_again
         return window.next <= last and not comes_in_turn
 
-    def took_again(self, flow: FlowState, sender: NodeId, source: NodeId) -> None:
-        """A message that we had asked for came. One request is answered with so many at most: then we ask for more at
+    def took_again(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
+        """A message that we had asked for came. One request is answered with so much at most: then we ask for more at
         once, since what we lack may soon be too old for anybody to have."""
         flow.sent_again += 1
-        if flow.sent_again == self.config.recover_max:
+        flow.bytes_again += len(msg.payload)
+        if flow.sent_again == self.config.recover_max or flow.bytes_again >= self.config.recover_bytes:
             known = flow.known.get(sender)
             up_to = dict(known.progress) if known is not None else {}
-            up_to[source] = max(flow.windows[source].last, up_to.get(source, -1))
+            up_to[msg.source] = max(flow.windows[msg.source].last, up_to.get(msg.source, -1))
             self.ask_for_missing(flow, sender, up_to)
+            flow.seen_again = -1  # the next look is to see that something came
 
-    def _watch_starvation(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
-        """Others have what we lack; since when has the parent not?"""
+    def _watch_lag(self, flow: FlowState) -> None:
+        """Others have had what the parent has not; since when?"""
+        has = self._parent_has(flow)
+        ahead = {s: last for s, last in self._known_of(flow).items() if last > has.get(s, -1)}
+        awaited = {s: min(last, ahead[s]) for s, last in flow.awaited.items() if s in ahead and last > has.get(s, -1)}
+        if not awaited:
+            awaited, flow.awaited_since_us = ahead, self.env.now_us()
+        flow.awaited = awaited
+
+    def parent_lags(self, flow: FlowState) -> bool:
+        """Long after others had something, the parent tells that it has not."""
+        if not flow.awaited or flow.parent_told_us <= flow.awaited_since_us + self.config.patience_us:
+            return False
+        has = self._parent_has(flow)
+        return any(last > has.get(source, -1) for source, last in flow.awaited.items())
+
+    def _parent_has(self, flow: FlowState) -> dict[NodeId, int]:
         position = flow.known.get(flow.parent) if flow.parent is not None else None
-        if position is None or self._can_help(flow, position, overdue):
-            flow.starved_since_us = -1
-        elif flow.starved_since_us < 0:
-            flow.starved_since_us = self.env.now_us()
+        return dict(position.progress) if position is not None else {}
 
-    def _lacking(self, flow: FlowState) -> dict[NodeId, int]:
-        """Up to which number of each publisher somebody is known to have more than we do."""
+    def _known_of(self, flow: FlowState) -> dict[NodeId, int]:
+        """The highest number of each publisher that a neighbour has told of."""
         most: dict[NodeId, int] = {}
         for position in flow.known.values():
             for source, last in position.progress:
                 if source != self.env.me and last > most.get(source, -1):
                     most[source] = last
+        return most
+
+    def _lacking(self, flow: FlowState) -> dict[NodeId, int]:
+        """Up to which number of each publisher somebody is known to have more than we do."""
+        most = self._known_of(flow)
         for source, last in most.items():
             if source not in flow.windows and len(flow.windows) < self.config.sources_max:
                 flow.window(source, last, self.config.buffer_messages)
@@ -149,16 +170,21 @@ class Recovery:
             if source in flow.windows and flow.windows[source].next <= max(last, flow.windows[source].last)
         }
 
-    def _who_has(self, flow: FlowState, overdue: dict[NodeId, int]) -> NodeId | None:
-        """The parent if it can help, else any neighbour that has gone further than we have; another one each time."""
+    def _who_has(self, flow: FlowState, overdue: dict[NodeId, int]) -> list[NodeId]:
+        """Neighbours that have gone further than we have, and have not denied it."""
         able = [peer for peer, position in flow.known.items() if self._can_help(flow, position, overdue)]
-        able = [peer for peer in able if peer not in flow.denied]
+        return [peer for peer in able if peer not in flow.denied]
+
+    def _ask_one_of(self, able: list[NodeId], flow: FlowState, overdue: dict[NodeId, int]) -> None:
+        """The parent if it can help, else any; another one each time."""
         if flow.parent in able and flow.helper != flow.parent:
-            flow.helper = flow.parent
+            helper = flow.parent
         else:
-            others = [peer for peer in able if peer != flow.helper] or able
-            flow.helper = self._one(others) if others else None
-        return flow.helper
+            helper = self._one([peer for peer in able if peer != flow.helper] or able)
+        flow.helper = helper
+        if self.ask_for_missing(flow, helper, overdue) and helper == flow.parent:
+            # The parent has what we lack, yet did not send it: perhaps it believes that we do not want it (E-B2).
+            self.env.send(helper, Activate(flow.id))
 
     def _can_help(self, flow: FlowState, position: Position, overdue: dict[NodeId, int]) -> bool:
         return any(s in overdue and last >= flow.windows[s].next for s, last in position.progress)
@@ -190,11 +216,15 @@ class Recovery:
         found, firsts = self._past(flow, msg) if msg.age_us else self._ranges(flow, msg.ranges[:RANGES_MAX])
         if firsts:
             self.env.send(sender, Baseline(flow.id, tuple(firsts.items()), msg.age_us))
+        room = self.config.recover_bytes
         for data in found[: self.config.recover_max]:
             flags = data.flags | RECOVERED
             path = () if flags & UPWARD else flow.path
             hops = data.hops + 1
             self.env.send(sender, Data(flow.id, data.source, data.seq, hops, path, flags, data.topic, data.payload))
+            room -= len(data.payload)
+            if room <= 0:
+                return  # it will ask for the rest
 
     def _past(self, flow: FlowState, msg: Recover) -> tuple[list[Data], dict[NodeId, int]]:
         """What came lately, and with which number each publisher begins in it. We cannot speak for a time before our

@@ -49,6 +49,7 @@ class TreeRepair(Recovery):
     def _best(self, flow: FlowState, candidates: list[NodeId]) -> NodeId:
         """First-come: the nearest to the source, since it would most likely have been first. The other strategies: the
         nearest to us."""
+        candidates = [peer for peer in candidates if peer != flow.laggard] or candidates
         if self.config.strategy == "delay-aware":
             return min(candidates, key=lambda peer: (self.rtt(peer), peer))
         if self.config.strategy == "near-first":
@@ -70,7 +71,7 @@ class TreeRepair(Recovery):
 
     def lose_parent(self, flow: FlowState, taint: Iterable[NodeId]) -> None:
         flow.parent, flow.parent_path, flow.downstream = None, (), None
-        flow.unsteady_since_us = flow.starved_since_us = -1
+        flow.unsteady_since_us = -1
         flow.switch = None
         self.full_until_us = 0  # it may have to make room
         self.env.record(Kind.PARENT, NOBODY, *flow.id)
@@ -182,7 +183,7 @@ class TreeRepair(Recovery):
                 flow.repairs += 1
                 self.env.record(Kind.REPAIR, peer, *flow.id, detail="hard" if repair.hard else "soft")
         flow.parent, flow.switch, flow.downstream = peer, None, None
-        flow.unsteady_since_us = flow.starved_since_us = -1
+        flow.unsteady_since_us = -1
         flow.in_active[peer] = None
         flow.pruned_us.pop(peer, None)
         flow.rivals.pop(peer, None)
@@ -194,6 +195,7 @@ class TreeRepair(Recovery):
     def _take_path(self, flow: FlowState, parent_path: tuple[NodeId, ...]) -> None:
         flow.parent_path = parent_path
         flow.path = (*parent_path, self.env.me)
+        flow.awaited = {}  # on the new way it may come sooner
 
     def _announce(self, flow: FlowState) -> None:
         """Tell those below us, and those who asked while we had no path."""
@@ -263,6 +265,7 @@ class TreeRepair(Recovery):
             self.consider(flow, sender)
 
     def _hear_parent(self, flow: FlowState, position: Position) -> None:
+        flow.parent_told_us = self.env.now_us()
         steady = bool(position.path) and not position.pending
         if steady:
             flow.unsteady_since_us = -1

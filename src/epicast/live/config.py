@@ -26,9 +26,9 @@ class Limits(Config):
 
     peer_queue_bytes: Bytes = 1 << 25  # waiting for one peer; above, it is cut as too slow
     peer_queue_high_bytes: Bytes = 1 << 20  # above, publishers wait, and relays stop reading from whom it comes
-    quiet_us: PositiveDuration = 1_500_000  # a peer that neither takes nor says anything for so long holds up nobody
-    stall_us: PositiveDuration = 5_000_000  # a peer that takes nothing for so long while bytes wait for it is cut
-    slow_us: PositiveDuration = 8_000_000  # so is one that keeps more than the high mark waiting for so long
+    lag_us: PositiveDuration = 1_500_000  # who needs longer for what waits for it, while others keep up, is slow
+    slow_us: PositiveDuration = 5_000_000  # a peer that is slow for so long is cut
+    stall_us: PositiveDuration = 5_000_000  # so is one that takes nothing for so long while bytes wait for it
 
     local_socket_bytes: Bytes = 1 << 19  # of what a link on this machine may hold for its receiver; a quarter to send
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from epicast.core.errors import WireError
 from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
+from epicast.live.pace import Pace
 from epicast.wire.readers import FrameReader
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         "far",
         "hub",
         "known",
+        "pace",
         "peer",
         "reason",
         "received_bytes",
@@ -56,7 +58,6 @@ class Connection(asyncio.BufferedProtocol):
         "transport",
         "used_us",
         "valid_until_s",
-        "watch",
     )
 
     def __init__(self, hub: Hub, *, dialled: bool) -> None:
@@ -76,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self.far = False  # in another area
         self.used_us = 0
         self.valid_until_s = inf  # Unix time: its certificate is good for so long
-        self.watch = Watch()
+        self.pace = Pace()
         self._reader = FrameReader(hub.limits.handshake_bytes)
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
@@ -239,37 +240,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class Watch:
-    """How a peer takes what is sent to it, looked at now and then."""
-
-    __slots__ = ("behind_since_us", "stalled_since_us", "stuck", "taken_bytes")
-
-    def __init__(self) -> None:
-        self.taken_bytes = 0
-        self.stuck = False  # neither takes nor says anything: nobody should wait for it
-        self.stalled_since_us = -1  # since when it has taken nothing while bytes waited for it
-        self.behind_since_us = -1  # since when more than the high mark has waited for it
-
-    def look(self, now_us: int, heard_us: int, taken: int, waiting: int, limits: Limits) -> str:
-        """Why it is to be cut; empty if it is not. `heard_us`: when something last came from it."""
-        if not waiting or taken != self.taken_bytes:
-            self.stalled_since_us = -1
-        elif self.stalled_since_us < 0:
-            self.stalled_since_us = now_us
-        self.taken_bytes = taken
-        # Seen twice: whoever was away itself has heard nobody, and finds out in between.
-        self.stuck = 0 <= self.stalled_since_us < now_us and heard_us <= now_us - limits.quiet_us
-        if waiting <= limits.peer_queue_high_bytes:
-            self.behind_since_us = -1
-        elif self.behind_since_us < 0:
-            self.behind_since_us = now_us
-        if 0 <= self.stalled_since_us <= now_us - limits.stall_us:
-            return f"slow peer: took nothing for {limits.stall_us / 1e6:g} s"
-        if 0 <= self.behind_since_us <= now_us - limits.slow_us:
-            return f"slow peer: {waiting:,} bytes behind for {limits.slow_us / 1e6:g} s"
-        return ""
 
 
 def _keep_buffers_small(transport: Any, remote: str, size: int) -> None:

@@ -28,12 +28,12 @@ from epicast.live.door import Door
 from epicast.live.hello import CROSSING, Hello, Refusal, Welcome, decode, encode, objection
 from epicast.live.ids import Address, address_of
 from epicast.live.local_calls import LocalCalls
+from epicast.live.pace import LOOK_EVERY_US
 from epicast.live.sending import Link, Sending, sort_of
 from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
 from epicast.wire.streams import Known
 
-LOOK_EVERY_S = 0.25
 CROSSING_RETRY_S = 0.25
 CUT_WITHIN_S = 0.5
 TURN_US = 10_000  # how long one connection may keep the loop
@@ -70,7 +70,7 @@ class Hub(Sending):
         self._unwritten: list[Connection] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: dict[Address, list[Callable[[str | None], None]]] = {}  # who wants to know who is there
-        self._watch = loop.call_later(LOOK_EVERY_S, self._look)
+        self._watch = loop.call_later(LOOK_EVERY_US / 1e6, self._look)
         self.closed = False
         self.local_calls: LocalCalls | None = None
 
@@ -405,18 +405,13 @@ class Hub(Sending):
                 continue
             if conn.paused:
                 self.driver.alive(link.peer)  # we do not listen to it just now
-            waiting = conn.waiting_bytes
-            reason = conn.watch.look(now_us, conn.used_us, conn.taken_bytes, waiting, self.limits)
-            if reason:
-                self._cut_slow(conn, reason)
-                continue
-            self.congestion.look(conn)
-            if not link.held and not waiting and conn.used_us < now_us - self.limits.idle_us:
+            if not link.held and not conn.waiting_bytes and conn.used_us < now_us - self.limits.idle_us:
                 del self.links[link.peer]
                 conn.reason = "idle"
                 conn.finish()
+        self.congestion.look(now_us)
         if not self.closed:
-            self._watch = self.loop.call_later(LOOK_EVERY_S, self._look)
+            self._watch = self.loop.call_later(LOOK_EVERY_US / 1e6, self._look)
 
     # The end
 

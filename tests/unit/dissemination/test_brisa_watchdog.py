@@ -2,7 +2,7 @@
 
 from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
-from epicast.dissemination.brisa_messages import Activate, Deactivate, Recover, Whereabouts
+from epicast.dissemination.brisa_messages import RECOVERED, Activate, Deactivate, Recover, Whereabouts
 from tests.support.neighbours import Tree, data, position
 
 FLOW = (0, 0)
@@ -46,15 +46,72 @@ def test_a_parent_that_found_its_way_again_is_kept() -> None:
     assert tree.flow().parent == 1
 
 
+def told(tree: Tree, seconds: int, parent_last: int, other_last: int, each: int = 0) -> None:
+    """Keep-alives of the parent and of another neighbour, which are so much further each second."""
+    for second in range(seconds):
+        if tree.flow().parent == 1:
+            tree.hears(1, (0, 1), last=parent_last + each * second)
+        tree.hears(2, (0, 2), last=other_last + each * second)
+        tree.env.advance(LOOK)
+
+
 def test_a_parent_that_lags_behind_others_for_long_is_left() -> None:
     """It may be part of a cycle that the data do not reach."""
     tree = watched()
-    tree.hears(1, (0, 1), last=0)
-    tree.hears(2, (0, 2), last=9)
-    tree.env.advance(2 * LOOK + PATIENCE - LOOK)
+    told(tree, 5, 0, 9)
     assert tree.flow().parent == 1
-    tree.env.advance(2 * LOOK)
+    told(tree, 3, 0, 9)
     assert left_parent(tree)
+
+
+def test_a_parent_that_sends_in_turn_what_others_had_long_ago_is_left() -> None:
+    """It takes less than is published: its children get everything ever later."""
+    tree = watched()
+    for second in range(4):
+        tree.brisa.on_data(1, data(second + 1, (0, 1)))
+        told(tree, 1, second + 1, 10 * second + 10)
+    assert tree.flow().parent == 1
+    for second in range(4, 9):
+        if tree.flow().parent == 1:
+            tree.brisa.on_data(1, data(second + 1, (0, 1)))
+        told(tree, 1, second + 1, 10 * second + 10)
+    assert left_parent(tree)
+    assert 1 not in tree.flow().targets()  # it has too much to take already
+
+
+def test_a_parent_that_is_always_a_little_late_is_kept() -> None:
+    tree = watched()
+    told(tree, 30, 10, 30, each=10)
+    assert tree.flow().parent == 1
+
+
+def test_what_we_got_elsewhere_does_not_make_a_parent_that_lags_good() -> None:
+    tree = watched()
+    for second in range(9):
+        tree.brisa.on_data(2, data(second + 1, (0, 2), flags=RECOVERED))
+        told(tree, 1, 0, second + 2)
+    assert left_parent(tree)
+
+
+def test_a_parent_that_has_not_told_for_long_where_it_stands_is_not_taken_for_one_that_lags() -> None:
+    """With many flows each is told of by turns."""
+    tree = watched()
+    tree.hears(1, (0, 1), last=0)
+    for last in range(9, 99):
+        tree.hears(2, (0, 2), last=last)
+        tree.env.advance(LOOK)
+    assert tree.flow().parent == 1
+
+
+def test_who_left_a_parent_for_lagging_prefers_others() -> None:
+    tree = watched()
+    told(tree, 8, 0, 9)
+    assert left_parent(tree)
+    tree.told(2, (0, 2))
+    tree.hears(1, (0, 1), last=99)
+    tree.hears(3, (0, 2, 3), last=99)
+    tree.brisa.neighbour_down(2, False)
+    assert tree.env.sent(Activate)[-1] == Send(3, Activate(FLOW))  # although 1 is nearer to the source
 
 
 def test_a_parent_that_lagged_and_caught_up_is_kept() -> None:
