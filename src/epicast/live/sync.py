@@ -120,6 +120,10 @@ class SyncNode:
     def address(self) -> str:
         return self._node.address
 
+    @property
+    def neighbours(self) -> list[str]:
+        return self._node.neighbours
+
     def ready(self, timeout: float | None = 30.0) -> None:
         self._call(self._node.ready(timeout))
 

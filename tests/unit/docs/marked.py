@@ -26,13 +26,15 @@ class Block(NamedTuple):
     document: Path
     what: str
     text: str
+    number: int = 0  # in its document: two blocks may say the same
 
     def __str__(self) -> str:
         return f"{shown(self.document)}: {self.what}"
 
 
 def blocks_in(document: Path, text: str) -> list[Block]:
-    return [Block(document, match["what"], match["text"]) for match in MARKED.finditer(text)]
+    found = enumerate(MARKED.finditer(text))
+    return [Block(document, match["what"], match["text"], number) for number, match in found]
 
 
 def blocks() -> list[Block]:
@@ -41,6 +43,5 @@ def blocks() -> list[Block]:
 
 def rewrite(block: Block, text: str) -> None:
     old = block.document.read_text(encoding="utf-8")
-    pattern = re.compile(rf"(<!-- checked: {re.escape(block.what)} -->\n```\w*\n).*?^```$", re.MULTILINE | re.DOTALL)
-    new = pattern.sub(lambda match: f"{match[1]}{text}```", old, count=1)
-    block.document.write_text(new, encoding="utf-8")
+    match = list(MARKED.finditer(old))[block.number]
+    block.document.write_text(old[: match.start("text")] + text + old[match.end("text") :], encoding="utf-8")

@@ -53,8 +53,7 @@ def content(block: Block) -> str | None:
 
 
 def python_above(block: Block) -> str:
-    found = [other for other in blocks() if other.document == block.document]
-    before = found[: found.index(block)]
+    before = [other for other in blocks() if other.document == block.document and other.number < block.number]
     return next(other.text for other in reversed(before) if other.what == "python")
 
 
@@ -100,6 +99,14 @@ def test_marked_blocks_are_found() -> None:
     assert (block.what, block.text) == ("python", "print(1)\n")
     assert content(block) is None
     assert output_of(block.text) == "1\n"
+
+
+def test_an_output_belongs_to_the_program_before_it_even_if_another_prints_the_same() -> None:
+    document = ROOT / "docs" / "api.md"
+    outputs = [block for block in blocks() if block.document == document and block.what == "output of the python above"]
+    programs = [block for block in blocks() if block.document == document and block.what == "python"]
+    assert len(outputs) > 5
+    assert [python_above(block._replace(text="")) for block in outputs] == [block.text for block in programs]
 
 
 def test_a_wrong_block_is_noticed() -> None:
