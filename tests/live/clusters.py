@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from epicast.live.messages import Message
+from epicast.live.messages import Gap, Message
 from epicast.live.node import Node
 from epicast.live.subscription import Subscription
 from epicast.live.sync import new_loop
@@ -55,3 +55,41 @@ async def payloads(subscription: Subscription, count: int) -> list[bytes]:
             assert isinstance(item, Message), item
             found.append(item.payload)
     return sorted(found)
+
+
+class Taker:
+    """Takes all that comes on topic `t` of a node, and counts it."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.got: dict[tuple[str, int], int] = {}  # how often
+        self.gaps: list[Gap] = []
+        self.task = asyncio.create_task(self._take())
+
+    async def _take(self) -> None:
+        async with self.node.subscribe("t") as messages:
+            async for each in messages:
+                if isinstance(each, Message):
+                    self.got[each.id] = self.got.get(each.id, 0) + 1
+                elif isinstance(each, Gap):
+                    self.gaps.append(each)
+
+
+@asynccontextmanager
+async def taking(nodes: Iterable[Node]) -> AsyncIterator[list[Taker]]:
+    takers = [Taker(node) for node in nodes]
+    await asyncio.sleep(0)  # they subscribe
+    try:
+        yield takers
+    finally:
+        for taker in takers:
+            taker.task.cancel()
+        await asyncio.gather(*(taker.task for taker in takers), return_exceptions=True)
+
+
+async def require_all(takers: Iterable[Taker], published: set[tuple[str, int]]) -> None:
+    """Once each, and without a gap."""
+    takers = list(takers)
+    await until(lambda: all(published <= taker.got.keys() for taker in takers), "messages are missing")
+    assert [taker.gaps for taker in takers] == [[]] * len(takers)
+    assert {times for taker in takers for times in taker.got.values()} == {1}

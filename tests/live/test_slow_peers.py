@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from epicast.live.messages import Gap, Message
 from epicast.live.node import Node
 from epicast.stacks import stack as stacks
 from tests.live.chaos_cluster import GO, STOP, ChaosCluster, Member, until
-from tests.live.clusters import cluster, run
-from tests.live.clusters import until as until_here
+from tests.live.clusters import cluster, require_all, run, taking
 
 NEVER = "5min"
 BODY = bytes(10_000)
@@ -57,24 +55,6 @@ def test_others_do_not_wait_for_a_peer_that_is_stuck(tmp_path: Path) -> None:
 # An application that takes less than is published
 
 
-class Reader:
-    """Counts what comes to a node."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.ids: set[Any] = set()
-        self.lost = 0
-        self.task = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        async with self.node.subscribe("t") as messages:
-            async for each in messages:
-                if isinstance(each, Message):
-                    self.ids.add(each.id)
-                elif isinstance(each, Gap):
-                    self.lost += each.lost
-
-
 async def dawdle(node: Node, seconds: float) -> None:
     """Reads one message in so long, and lets nothing be dropped meanwhile."""
     async with node.subscribe("t", policy="block", messages_max=20) as messages:
@@ -104,33 +84,27 @@ def test_a_node_that_takes_less_than_is_published_is_cut_and_others_get_everythi
     """A megabyte a second; one in the middle of the tree takes a fiftieth of it. Its children leave it."""
 
     async def work() -> None:
-        async with cluster(12) as nodes:
+        async with cluster(12) as nodes, taking(nodes[1:]) as takers:
             publisher, others = nodes[0], nodes[1:]
-            readers = {node: Reader(node) for node in others}
-            await asyncio.sleep(0)
-            published = await publish_while(publisher, lambda: not all(r.ids for r in readers.values()), 100)
-            published |= await publish_while(
-                publisher, lambda: not any(flow_of(n, publisher).targets() for n in others), 50
-            )
-            slow = max(others, key=lambda node: len(flow_of(node, publisher).targets()))
+
+            def inner() -> list[Node]:
+                return [node for node in others if flow_of(node, publisher).targets()]
+
+            published = await publish_while(publisher, lambda: not all(taker.got for taker in takers), 100)
+            published |= await publish_while(publisher, lambda: not inner(), 100)
+            slow = max(inner(), key=lambda node: len(flow_of(node, publisher).targets()))
             dawdling = asyncio.create_task(dawdle(slow, 0.5))
 
-            def cuts() -> int:
-                return sum(node._hub.counters["slow peers cut"] for node in nodes if node is not slow)
+            def cut() -> bool:
+                return any(node._hub.counters["slow peers cut"] for node in nodes if node is not slow)
 
             def has_children() -> bool:
-                return any(flow_of(node, publisher).parent == slow.id for node in others if node is not slow)
+                return any(flow_of(node, publisher).parent == slow.id for node in others)
 
-            published |= await publish_while(publisher, lambda: not cuts() or has_children(), 100)
-            for node in others:
-                if node is not slow:
-                    await until_here(lambda node=node: published <= readers[node].ids, "others lack something")  # type: ignore[misc]
-                    assert readers[node].lost == 0
+            published |= await publish_while(publisher, lambda: not cut() or has_children(), 100)
+            await require_all([taker for taker in takers if taker.node is not slow], published)
             dawdling.cancel()
             await asyncio.gather(dawdling, return_exceptions=True)
-            await until_here(lambda: published <= readers[slow].ids, "the slow one gets the rest once it takes it")
-            for reader in readers.values():
-                reader.task.cancel()
-            await asyncio.gather(*(reader.task for reader in readers.values()), return_exceptions=True)
+            await require_all(takers, published)  # it gets the rest as soon as it takes it
 
     run(work(), fast=True)
