@@ -116,12 +116,16 @@ class Peer:
     def __init__(self, takes: int) -> None:
         self.takes = takes
         self.pace = Pace()
-        self.waiting_bytes = self.taken_bytes = self.received_bytes = 0
+        self.waiting_bytes = self.taken_bytes = self.fed_bytes = self.received_bytes = 0
         self.reason = ""
         self.paused_for: list[Any] = []
 
     def send(self, size: int) -> None:
         self.waiting_bytes += size
+
+    def feed(self, size: int) -> None:
+        self.fed_bytes += size
+        self.send(size)
 
     def take(self) -> None:
         taken = min(self.takes, self.waiting_bytes)
@@ -167,7 +171,7 @@ class Stream:
             self.feeder.received_bytes += self.rate
         for peer in self.peers:
             if not peer.closing:
-                peer.send(self.rate)
+                peer.feed(self.rate)
                 if peer.waiting_bytes > HIGH:
                     self.congestion.busy(cast(Any, peer), cast(Any, self.feeder))
 
@@ -226,6 +230,28 @@ def test_an_only_peer_sets_the_pace() -> None:
         stream.goes_on(1)
     assert peer.reason == ""
     assert stream.held_up > 100
+
+
+def test_what_is_left_of_a_burst_is_awaited_although_others_have_nothing_to_take() -> None:
+    peers, neighbour = [Peer(takes=SOME // 10), Peer(takes=SOME // 10)], Peer(takes=HIGH)
+    stream = Stream(*peers, rate=8 * SOME)
+    cast(Any, stream.congestion)._connections().append(neighbour)
+    stream.goes_on(1)
+    stream.rate = 0
+    for _ in range(60):
+        neighbour.send(3000)
+        neighbour.take()
+        stream.goes_on(1)
+    assert [peer.reason for peer in peers] == ["", ""]
+    assert [peer.waiting_bytes for peer in peers] == [0, 0]
+
+
+def test_a_slow_stream_does_not_wait_for_a_slower_peer_either() -> None:
+    good, slow = Peer(takes=HIGH), Peer(takes=500)
+    stream = Stream(good, slow, rate=2500)
+    stream.goes_on(400)
+    assert stream.held_up <= 1
+    assert slow.reason
 
 
 def test_a_relay_does_not_wait_for_its_only_child_if_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:

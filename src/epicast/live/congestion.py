@@ -19,8 +19,7 @@ from epicast.live.connection import Connection
 from epicast.live.pace import Ease
 
 SLOW_PART = 8  # of the longest queue: so much waits for a peer that is slow, a quarter of what recovery keeps
-
-FELLOW_PART = 8  # of what a peer is sent: who is sent so much is no mere neighbour, even if the other asks for more
+FELLOW_PART = 8  # of the events that a peer is sent; more than others if it asks for what it missed
 
 Cut = Callable[[Connection, str], None]
 
@@ -65,7 +64,7 @@ class Congestion:
         conns = [conn for conn in self._connections() if not conn.closing]
         at_ease = self._ease.look(now_us)
         for conn in conns:
-            conn.pace.look(now_us, conn.taken_bytes, conn.waiting_bytes, conn.received_bytes)
+            conn.pace.look(now_us, conn.taken_bytes, conn.waiting_bytes, conn.fed_bytes, conn.received_bytes)
             if conn.taken_bytes > high and conn.waiting_bytes <= high // 4:
                 conn.pace.has_kept_up = True
         for conn in conns:
@@ -89,6 +88,7 @@ class Congestion:
         fellows = [other for other in others if other.pace.fed >= some]
         if fellows:
             return any(fellow.waiting_bytes <= high // 4 for fellow in fellows)
+        some = max(some, high // 64)  # keep-alives come too
         return at_ease and any(other.pace.feeds >= some for other in others)
 
     def _too_slow(self, conn: Connection) -> str:

@@ -43,6 +43,7 @@ class Connection(asyncio.BufferedProtocol):
         "dialled",
         "ended",
         "far",
+        "fed_bytes",
         "hub",
         "known",
         "pace",
@@ -74,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self.known: Any = None  # what the peer told of streams
         self.sent_heads: dict[int, tuple[Any, int]] = {}  # what we told it: path and hops, by stream
         self.sent_bytes = self.received_bytes = 0
+        self.fed_bytes = 0  # of events that we were to send to it
         self.far = False  # in another area
         self.used_us = 0
         self.valid_until_s = inf  # Unix time: its certificate is good for so long

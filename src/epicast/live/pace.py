@@ -21,7 +21,7 @@ _STALLED_LAG_US = 600_000_000
 
 class Pace:
     __slots__ = (
-        "_given",
+        "_fed",
         "_heard",
         "_last_us",
         "_looks",
@@ -40,23 +40,23 @@ class Pace:
         self.stalled_for_us = 0  # it takes nothing, or next to nothing
         self.slow_for_us = 0  # others keep up, and it does not
         self.has_kept_up = False  # it once had taken much, and nearly all there was
-        self.fed = 0.0  # bytes for it, lately
+        self.fed = 0.0  # bytes of events for it, lately
         self.feeds = 0.0  # bytes from it, lately
         self._last_us = -1
         self._step_us = 0
         self._time_us = 0  # without the time in which we were away
         self._looks: deque[tuple[int, int]] = deque([(0, 0)], _LOOKS + 1)  # when, and all that it had taken by then
-        self._heard = self._given = 0
+        self._heard = self._fed = 0
 
-    def look(self, now_us: int, taken: int, waiting: int, heard: int) -> None:
-        """All bytes that it has taken, that wait for it, and that came from it."""
+    def look(self, now_us: int, taken: int, waiting: int, fed: int, heard: int) -> None:
+        """All bytes that it has taken, that wait for it, of events that were for it, and that came from it."""
         self._step_us = min(now_us - self._last_us, _STEP_MAX_US) if self._last_us >= 0 else 0
         self._last_us = now_us
         self._time_us += self._step_us
         self._looks.append((self._time_us, taken))
-        self.fed = self.fed * _FADE + taken + waiting - self._given
+        self.fed = self.fed * _FADE + fed - self._fed
         self.feeds = self.feeds * _FADE + heard - self._heard
-        self._given, self._heard = taken + waiting, heard
+        self._fed, self._heard = fed, heard
         self.lag_us = self._lag_us(waiting)
         self.stalled_for_us = self.stalled_for_us + self._step_us if self.lag_us > _STALLED_LAG_US else 0
 

@@ -143,6 +143,7 @@ class Sending(ABC):
                 self.send(peer, event)
                 continue
             self._tell_head(conn, shape, stream, event)
+            conn.fed_bytes += len(data)
             conn.send(data)
             conns.append(conn)
         if self.tally is not None:
@@ -155,6 +156,7 @@ class Sending(ABC):
         if batch is not None and batch.pieces:
             data = b"".join(batch.pieces)
             for conn in batch.conns:
+                conn.fed_bytes += len(data)
                 conn.send(data)
 
     def send_run(self, peers: Iterable[Any], like: Any, run: Run) -> None:
@@ -170,6 +172,7 @@ class Sending(ABC):
                     self.send(peer, shape.with_event(like, run.seq + number, payload))
                 continue
             self._tell_head(conn, shape, stream, like)
+            conn.fed_bytes += len(raw)
             conn.send(raw)
 
     def _transmit(self, conn: Connection, msg: Message) -> int:
@@ -181,6 +184,7 @@ class Sending(ABC):
             stream = shape.stream_of(event)
             self._tell_head(conn, shape, stream, event)
             data = event_frame(stream, event.seq, event.payload)
+            conn.fed_bytes += len(data)
         conn.send(data)
         return len(data)
 
