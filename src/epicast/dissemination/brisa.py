@@ -308,8 +308,6 @@ class Brisa(TreeRepair):
             flow.forget(peer)
             if flow.switch == peer:
                 flow.switch = None
-            if flow.helper == peer:
-                flow.helper, flow.fruitless = None, 0  # its answer will not come: ask somebody else
             if flow.parent == peer:
                 self.lose_parent(flow, (peer,) if gone else ())
             elif flow.repair is not None and flow.repair.asked == peer:

@@ -107,8 +107,7 @@ class Recovery:
         answer_under_way = comes and flow.sent_again < flow.asked_for
         if not able:
             self._give_up(flow, overdue)
-        elif not answer_under_way and not flow.fruitless & (flow.fruitless - 1):
-            # After 1, 2, 4, ... looks in vain: who takes so long to answer may have more to send than we can take.
+        elif not answer_under_way:
             self._ask_one_of(able, flow, overdue)
 
     def _is_overdue(self, flow: FlowState, source: NodeId, first: int, last: int) -> bool:
