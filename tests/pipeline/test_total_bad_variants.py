@@ -6,7 +6,7 @@ apart, as in the printed algorithm, there are inversions. The protocol as it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from epicast.core.records import Level
 from epicast.dissemination.ball_clock import GlobalClock, LogicalClock
 from epicast.dissemination.ball_keys import timestamp_of
-from epicast.ordering.stable import Pending, StableOrder
+from epicast.ordering.stable import StableOrder
 from epicast.pipeline.guarantees import Verdict
 from tests.pipeline.measured import judged, simulated
 
@@ -52,7 +52,7 @@ class TimestampsOnly(StableOrder):
 
     __slots__ = ()
 
-    def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
+    def release(self, born_before: int, patience: int = 0) -> None:
         left = {}
         for name, line in self.lines.items():
             waiting = [self.pending[key] for key in sorted(line.heap)]
@@ -64,7 +64,7 @@ class TimestampsOnly(StableOrder):
             ]
             left[name] = [each.key for each in waiting if each.key not in going]
             line.heap[:] = going
-        super().release(born_before, may_wait)
+        super().release(born_before, patience)
         for name, keys in left.items():
             line = self.lines[name]
             line.heap[:] = keys

@@ -5,7 +5,6 @@ Holes are allowed here: agreement is only probable, and nobody promises it acros
 """
 
 import os
-from collections.abc import Callable
 from heapq import heapify
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from epicast.core.records import Level
-from epicast.ordering.stable import FIRST, Line, Pending, StableOrder
+from epicast.ordering.stable import FIRST, Line, StableOrder
 from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from tests.support.delivered import Delivered
@@ -129,7 +128,7 @@ class NoGuard(StableOrder):
 class Impatient(StableOrder):
     """E-E10 read the wrong way: what is not stable does not hold up what is, but is left out."""
 
-    def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
+    def release(self, born_before: int, patience: int = 0) -> None:
         for line in self.lines.values():
             stable = [key for key in line.heap if self.births[key] < born_before]
             if stable:
@@ -137,7 +136,7 @@ class Impatient(StableOrder):
                     line.heap.remove(key)
                     del self.pending[key]
                 heapify(line.heap)
-        super().release(born_before, may_wait)
+        super().release(born_before, patience)
 
 
 @pytest.mark.parametrize(("bug", "what"), [(NoGuard, "inversions"), (Impatient, "own events lost")])

@@ -6,15 +6,17 @@ an older time: that may take TTL rounds, and what it broadcasts TTL more.
 
 Erratum obeyed: a process never gives the same time twice, nor one below what it has seen (E-E8). So order survives any
 clock. What a clock that is wrong costs is agreement: events from the past come after their turn, and one from the
-future puts an end to all turns before it. Nobody believes its own calendar if the others say something else.
+future puts an end to all turns before it. So nobody believes its own calendar if most of the others say something else.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from statistics import median_low
 from typing import Literal
 
 from epicast.core.env import Env
+from epicast.core.ids import NodeId
 
 ClockKind = Literal["logical", "global"]
 
@@ -25,6 +27,7 @@ class BallClock(ABC):
     __slots__ = ("env", "highest")
 
     stable_after: int  # how many times TTL rounds
+    told_by_events: bool  # is who has seen an event as good as told what time it is?
 
     def __init__(self, env: Env) -> None:
         self.env, self.highest = env, 0
@@ -47,15 +50,16 @@ class BallClock(ABC):
         if timestamp > self.highest:
             self.highest = timestamp
 
-    def hear(self, reading: int) -> None:
-        """Somebody else's reading."""
-        self.see(reading)
+    @abstractmethod
+    def hear(self, teller: NodeId, reading: int) -> bool:
+        """Somebody else's reading. Do we know now what time it is?"""
 
 
 class LogicalClock(BallClock):
     __slots__ = ()
 
     stable_after = 2
+    told_by_events = True
     JUMP_MAX = 1 << 40  # events that a newcomer may have missed: a million a second for twelve days
 
     def take(self) -> int:
@@ -68,45 +72,68 @@ class LogicalClock(BallClock):
     def reading(self) -> int:
         return self.highest
 
+    def hear(self, teller: NodeId, reading: int) -> bool:
+        if not self.plausible(reading):
+            return False
+        self.see(reading)
+        return True
+
 
 class GlobalClock(BallClock):
-    """The calendar of this machine, unless it is far from what others have told us."""
+    """The calendar of this machine, unless it is far from what most others have told us.
 
-    __slots__ = ("_told", "_told_at")
+    A newcomer whose calendar is wrong may know one other process: before it gives any time it takes that one's. Later
+    its own calendar counts as one opinion among many."""
+
+    __slots__ = ("_ahead", "_gave", "_taken_over")
 
     stable_after = 1
-    APART_MAX_US = 1_000_000  # our guess: clocks that somebody keeps in step are much closer
+    told_by_events = False  # the last one may be an hour old
+    APART_MAX_US = 250_000  # our guess: clocks that somebody keeps in step are much closer
+    AHEAD_MAX_US = 2_000_000  # our guess: no event is so far in the future
+    TELLERS_MAX = 15  # the last ones count
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self._told: int | None = None  # the latest time that somebody told us
-        self._told_at = 0  # when, by the clock that never jumps
+        # By how much clocks are ahead of the one here that never jumps.
+        self._ahead: dict[NodeId, int] = {}  # others, as they last told
+        self._taken_over: int | None = None  # ours, where the calendar was wrong from the start
+        self._gave = False
 
     def take(self) -> int:
+        self._gave = True
         self.highest = max(self.reading(), self.highest + 1)
         return self.highest
 
     def plausible(self, timestamp: int) -> bool:
-        if self._told is None or timestamp <= self.highest:
+        if not self._ahead or timestamp <= self.highest:
             return True
-        return timestamp <= max(self.reading(), self.highest) + 2 * self.APART_MAX_US
+        return timestamp <= max(self.reading(), self.highest) + self.AHEAD_MAX_US
 
     def reading(self) -> int:
-        calendar = self.env.calendar_us()
-        if self._told is None:
-            return calendar
-        theirs = self._told + self.env.now_us() - self._told_at
-        return min(max(calendar, theirs - self.APART_MAX_US), theirs + self.APART_MAX_US)
-
-    def see(self, timestamp: int) -> None:
-        if timestamp > self.highest:
-            self.highest = timestamp
-            self.hear(timestamp)
-
-    def hear(self, reading: int) -> None:
         now = self.env.now_us()
-        if self._told is None or reading > self._told + now - self._told_at:
-            self._told, self._told_at = reading, now
+        mine = self._mine(now)
+        most = now + median_low([mine - now, *self._ahead.values()])
+        return mine if self._is_near(mine, most) else most
+
+    def _mine(self, now: int) -> int:
+        calendar = self.env.calendar_us()
+        if self._taken_over is None or self._is_near(calendar, now + self._taken_over):
+            return calendar
+        return now + self._taken_over
+
+    def _is_near(self, one: int, other: int) -> bool:
+        return abs(one - other) <= self.APART_MAX_US
+
+    def hear(self, teller: NodeId, reading: int) -> bool:
+        now = self.env.now_us()
+        if not self._ahead and not self._gave:
+            self._taken_over = reading - now
+        self._ahead.pop(teller, None)
+        self._ahead[teller] = reading - now
+        if len(self._ahead) > self.TELLERS_MAX:
+            del self._ahead[next(iter(self._ahead))]
+        return True
 
 
 def make_clock(kind: ClockKind, env: Env) -> BallClock:

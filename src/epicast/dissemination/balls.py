@@ -162,7 +162,7 @@ class Balls(Indifferent):
         if not self.clock.plausible(msg.clock):
             self.env.record(Kind.NONSENSE, sender, detail="a clock far in the future")
             return
-        self.met = True
+        self.met = self.met or self.clock.told_by_events
         self.clock.see(msg.clock)
         if self._events > LEVELS * self.config.round_events_max:
             self.env.record(Kind.NONSENSE, sender, detail="more events in a round than round_events_max")
@@ -181,10 +181,9 @@ class Balls(Indifferent):
                 self._events += len(mine) - size
 
     def on_heads(self, sender: NodeId, msg: Heads) -> None:
-        if self.left or not self.clock.plausible(msg.clock):
+        if self.left:
             return
-        self.met = True
-        self.clock.hear(msg.clock)
+        self.met = self.clock.hear(sender, msg.clock) or self.met
         self.heads.on_heads(sender, msg)
 
     # Rounds

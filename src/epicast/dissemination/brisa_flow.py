@@ -136,7 +136,7 @@ class FlowState(Stream):
         "pruned_us",
         "repair",
         "repairs",
-        "root_asks",
+        "root_looks",
         "seen_again",
         "sent_again",
         "siblings",
@@ -187,7 +187,7 @@ class FlowState(Stream):
         self.laggard: NodeId | None = None  # the last parent that we left for lagging
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
-        self.root_asks = 0
+        self.root_looks = 0  # in a row at which the source was the last resort
         self.asked_for = 0  # how many messages the last request may bring
         self.sent_again = self.bytes_again = 0  # came of it so far
         self.seen_again = 0  # of these, at the last look

@@ -29,8 +29,10 @@ from epicast.dissemination.brisa_messages import (
 RANGES_MAX = 64
 PAST_ASKS_MAX = 20
 ROOT_ASKS_MAX = 3
-FRUITLESS_MAX = 20  # looks without an answer from those who should be able to help; our guess, like the next
-ROOT_SILENCE_MAX = 20  # requests that the source does not answer: a partition may last for a while
+# Our guesses, in looks. A partition may last, and who is cut off must not lose what the source keeps for it meanwhile.
+FRUITLESS_MAX = 20  # without an answer from those who should be able to help: then the source is asked
+OFTEN_MAX = 20  # the source is asked at every second look, later at every eighth
+LAST_RESORT_MAX = 600  # a source that is silent for so long is gone
 
 
 class Recovery:
@@ -99,14 +101,16 @@ class Recovery:
         flow.fruitless = flow.fruitless + 1 if overdue and not comes else 0
         if not overdue:
             flow.denied.clear()
-            flow.root_asks = 0
+            flow.root_looks = 0
             return
+        if comes:
+            flow.root_looks = 0
+        able = self._who_has(flow, overdue)
+        answer_under_way = comes and flow.sent_again < flow.asked_for
         # Neighbours tell how far they are, not what they lack on the way. Where a whole part of a tree lacks the same,
         # all would ask each other for ever.
-        able = self._who_has(flow, overdue) if flow.fruitless < FRUITLESS_MAX else []
-        answer_under_way = comes and flow.sent_again < flow.asked_for
-        if not able:
-            self._give_up(flow, overdue)
+        if not able or flow.fruitless >= FRUITLESS_MAX:
+            self._ask_as_last_resort(able, flow, overdue)
         elif not answer_under_way:
             self._ask_one_of(able, flow, overdue)
 
@@ -188,17 +192,23 @@ class Recovery:
     def _can_help(self, flow: FlowState, position: Position, overdue: dict[NodeId, int]) -> bool:
         return any(s in overdue and last >= flow.windows[s].next for s, last in position.progress)
 
-    def _give_up(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
-        """All neighbours who might help were asked, and have it no more or never answer: the last resort is the source
-        itself."""
+    def _ask_as_last_resort(self, able: list[NodeId], flow: FlowState, overdue: dict[NodeId, int]) -> None:
+        """All neighbours who might help were asked, and have it no more or never answer: the source itself is asked, in
+        turn with those who may have got it by now."""
         if not flow.denied and flow.fruitless < FRUITLESS_MAX:
             return  # nobody can help now; somebody may later
-        if flow.root not in flow.denied and flow.root_asks < ROOT_SILENCE_MAX:
-            flow.root_asks += 1
-            self.ask_for_missing(flow, flow.root, overdue)
+        if flow.root in flow.denied or flow.root_looks >= LAST_RESORT_MAX:
+            self._give_up(flow, overdue)
             return
+        if flow.root_looks % (2 if flow.root_looks < OFTEN_MAX else 8) == 0:
+            self.ask_for_missing(flow, flow.root, overdue)
+        elif able:
+            self._ask_one_of(able, flow, overdue)
+        flow.root_looks += 1
+
+    def _give_up(self, flow: FlowState, overdue: dict[NodeId, int]) -> None:
         flow.denied.clear()
-        flow.root_asks = flow.fruitless = 0
+        flow.root_looks = flow.fruitless = 0
         for source in overdue:
             window = flow.windows[source]
             lost = window.skip_hole()

@@ -20,7 +20,7 @@ from epicast.core.ordered import OrderName
 from epicast.core.roles import Deliver, Disseminator, Membership
 from epicast.dissemination.balls import Balls
 from epicast.ordering.stability import Stability, Waiting
-from epicast.ordering.stable import EptoConfig, Level, Pending, StableOrder
+from epicast.ordering.stable import EptoConfig, Level, StableOrder
 
 __all__ = ["Epto", "EptoConfig"]
 
@@ -28,13 +28,14 @@ __all__ = ["Epto", "EptoConfig"]
 class TotalOrder:
     """What EpTO does in each round, however payloads travel."""
 
-    __slots__ = ("balls", "env", "order", "stability")
+    __slots__ = ("balls", "env", "order", "patience", "stability")
 
     payloads_in_balls: ClassVar[bool]
 
     def __init__(self, env: Env, config: EptoConfig, deliver: Deliver) -> None:
         self.env = env
         self.order = StableOrder(env, config, deliver)
+        self.patience = 0  # rounds for which a stable event may wait for its payload
         self.balls: Balls
         self.stability: Stability
 
@@ -54,14 +55,11 @@ class TotalOrder:
         for ttl, level in levels:
             order.take_level(ttl, balls.round - ttl, level, payloads=self.payloads_in_balls)
         if not self._is_quiet():
-            order.release(balls.round - balls.clock.stable_after * balls.ttl, self._may_wait)
+            order.release(balls.round - balls.clock.stable_after * balls.ttl, self.patience)
         self.stability.on_round()
 
     def _is_quiet(self) -> bool:
         """Must nothing be delivered now, stable or not?"""
-        return False
-
-    def _may_wait(self, event: Pending) -> bool:
         return False
 
     def waiting(self, topic: str | None = None) -> list[Waiting]:

@@ -30,7 +30,7 @@ from epicast.dissemination.ball_messages import Ball, BallsConfig, Heads
 from epicast.dissemination.balls import Balls
 from epicast.ordering import trailer
 from epicast.ordering.epto import TotalOrder
-from epicast.ordering.stable import EptoConfig, Level, Pending
+from epicast.ordering.stable import EptoConfig, Level
 
 __all__ = ["EptoIds", "EptoIdsConfig"]
 
@@ -42,11 +42,11 @@ _TOTAL = bytes([trailer.TOTAL])
 class EptoIdsConfig(Config):
     balls: BallsConfig = BallsConfig()
     order: EptoConfig = EptoConfig()
-    payload_wait_us: PositiveDuration = 5_000_000  # our guess: a repaired tree has caught up by then
+    payload_wait_us: PositiveDuration = 8_000_000  # our guess: silence is noticed, a tree repaired and caught up by then
 
 
 class EptoIds(TotalOrder):
-    __slots__ = ("_due_us", "_quiet_until_us", "_round_us", "config")
+    __slots__ = ("_quiet_until_us", "_round_us", "config")
 
     handles: ClassVar[tuple[type[Message], ...]] = (Ball, Heads)
     payloads_in_balls = False
@@ -57,7 +57,7 @@ class EptoIds(TotalOrder):
         self.use(Balls(env, config.balls, members, _to_nobody))
         self._round_us = env.now_us()  # when the last round was
         self._quiet_until_us = 0
-        self._due_us: dict[bytes, int] = {}  # since when events have been stable without their payloads
+        self.patience = config.payload_wait_us // config.balls.period_us
 
     def attach(self, dissemination: Disseminator) -> None:
         if isinstance(dissemination, Balls):
@@ -115,15 +115,6 @@ class EptoIds(TotalOrder):
 
     def _is_quiet(self) -> bool:
         return self.env.now_us() < self._quiet_until_us
-
-    def _may_wait(self, event: Pending) -> bool:
-        """Stable, but without its payload: since when?"""
-        now, patience_us = self.env.now_us(), self.config.payload_wait_us
-        since_us = self._due_us.get(event.key)
-        if since_us is None:
-            self._due_us = {key: us for key, us in self._due_us.items() if us > now - patience_us}
-            since_us = self._due_us[event.key] = now
-        return now - since_us < patience_us
 
 
 def _to_nobody(event: Event, sender: NodeId) -> None:

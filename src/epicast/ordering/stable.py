@@ -14,7 +14,7 @@ a heap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Annotated, Literal
 
@@ -167,15 +167,15 @@ class StableOrder:
             return
         self._give_up(late.key, late.topic, "late")
 
-    def release(self, born_before: int, may_wait: Callable[[Pending], bool] | None = None) -> None:
+    def release(self, born_before: int, patience: int = 0) -> None:
         """Deliver what was born before that round, and has nothing younger in front of it. Whatever lacks its payload
-        holds up what is behind it as long as it `may_wait`, and is given up then."""
+        holds up what is behind it, and is given up when it is so many rounds older."""
         self._done.turn(self.env.now_us())
         for line in [line for line in self.lines.values() if line.heap]:
             heap = line.heap
             while heap and self.births[heap[0]] < born_before:
                 event = self.pending[heap[0]]
-                if event.payload is None and may_wait is not None and may_wait(event):
+                if event.payload is None and self.births[heap[0]] >= born_before - patience:
                     break
                 line.last = heappop(heap)
                 del self.pending[line.last], self.births[line.last]

@@ -6,7 +6,7 @@ from epicast.core.message import Position
 from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_messages import RECOVERED, UPWARD, Activate, Baseline, Data, Deactivate, Recover
-from epicast.dissemination.brisa_recovery import FRUITLESS_MAX
+from epicast.dissemination.brisa_recovery import FRUITLESS_MAX, LAST_RESORT_MAX
 from tests.support.neighbours import STRANGER, Tree, data, position
 
 FLOW = (0, 0)
@@ -477,7 +477,7 @@ def test_an_answer_that_comes_late_does_not_count() -> None:
 def test_what_everyone_has_lost_is_given_up_aloud() -> None:
     tree = behind(parent_last=3)
     tree.brisa.on_data(1, data(3, (0, 1)))
-    for _ in range(30):
+    for _ in range(LAST_RESORT_MAX + 3):
         look(tree)
         tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
     assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
@@ -487,11 +487,37 @@ def test_what_everyone_has_lost_is_given_up_aloud() -> None:
 def test_a_source_that_does_not_answer_is_asked_for_as_long_as_a_partition_may_last_and_then_no_more() -> None:
     tree = behind(parent_last=3)
     tree.brisa.on_data(1, data(3, (0, 1)))
-    asked = 0
+    asked: list[bool] = []
     while not tree.env.records:
-        asked += Send(0, Recover(FLOW, ((0, 1, 2),))) in look(tree)
+        asked.append(Send(0, Recover(FLOW, ((0, 1, 2),))) in look(tree))
         tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
-    assert asked == 20
+    asked = asked[asked.index(True) :]
+    assert len(asked) == LAST_RESORT_MAX + 1
+    assert asked[:20] == [True, False] * 10
+    assert [look for look, source in enumerate(asked) if source and look >= 20] == list(range(24, LAST_RESORT_MAX, 8))
+
+
+def test_those_who_may_have_got_it_by_now_are_asked_in_turn_with_the_source() -> None:
+    """Whoever comes back from a partition hears of neighbours that have it, though the source is gone."""
+    tree = behind(parent_last=3)
+    tree.brisa.on_data(1, data(3, (0, 1)))
+    for _ in range(100):
+        last = [each.to for each in requests(look(tree))]  # type: ignore[attr-defined]
+        assert last in ([], [0], [1])
+    tree.hears(2, (0, 2), last=3)
+    asked = [each.to for _ in range(8) for each in requests(look(tree))]  # type: ignore[attr-defined]
+    assert sorted(set(asked)) == [0, 1, 2]
+    assert asked.count(0) == 1
+
+
+def test_a_source_that_answers_in_between_is_waited_for_again() -> None:
+    tree = behind(parent_last=9)
+    tree.brisa.on_data(1, data(9, (0, 1)))
+    for seq in (1, 3, 5):
+        for _ in range(LAST_RESORT_MAX):
+            look(tree)
+        tree.brisa.on_data(0, data(seq, (0,), flags=RECOVERED))
+    assert [record for record in tree.env.records if record.kind == Kind.GAP] == []
 
 
 def test_what_the_source_has_lost_is_given_up_at_once() -> None:

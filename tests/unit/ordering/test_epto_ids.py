@@ -102,6 +102,18 @@ def test_a_payload_that_never_comes_is_given_up_in_the_end() -> None:
     assert process.got == [(4, 0, b"body")]  # its turn is over
 
 
+def test_payloads_that_never_come_are_waited_for_all_at_once() -> None:
+    """Who comes late lacks many: the wait for one after the other took minutes."""
+    process = Process()
+    for source in range(3, 23):
+        process.key(5, source)
+    process.key(6, 30)
+    process.payload(6, 30)
+    process.rounds(40)
+    assert process.got == [(30, 0, b"body")]
+    assert len(process.env.records) == 20
+
+
 def test_a_key_that_somebody_changed_finds_no_payload() -> None:
     """The payload says 9, and a publisher may have signed that; the ball says 5."""
     process = Process()
