@@ -16,6 +16,7 @@ import sys
 import time
 from typing import Any
 
+from epicast.live.config import Limits
 from epicast.live.messages import Gap, Message
 from epicast.live.node import Node
 from epicast.live.sync import new_loop
@@ -81,7 +82,8 @@ async def main() -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     settings = json.loads(await orders.readline())
     stack = stacks.load(settings.pop("stack", "brisa"), settings.pop("overrides", {}))
-    async with Node(stack=stack, **settings) as node:
+    limits = Limits(**settings.pop("limits", {}))
+    async with Node(stack=stack, limits=limits, **settings) as node:
         chaos = ChaosNode(node)
         listening = asyncio.create_task(chaos.listen())
         while line := await orders.readline():

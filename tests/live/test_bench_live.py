@@ -163,7 +163,7 @@ def test_the_window_and_the_rate_keep_within_their_bounds() -> None:
 def test_every_system_is_measured_in_every_cell_and_next_to_the_others() -> None:
     plan = Plan((OURS, *OTHERS, *VARIANTS), {})
     jobs = plan.jobs()
-    assert len(jobs) == 9 * 5 + 3 * 2
+    assert len(jobs) == 9 * 6 + 3 * 2
     assert [job.system for job in jobs[:5]] == [OURS, *OTHERS]
     assert len({job.cell for job in jobs[:5]}) == 1
     assert {job.cell for job in make_plan([OURS], 1, quick=True).jobs()} == {
@@ -456,10 +456,10 @@ def test_the_report_has_every_measurement_ratio_and_target(shell: Shell) -> None
     assert set(found["ratios_by_cell"]) == set(OTHERS)
     assert set(found["costs_by_cell"]) == set(VARIANTS)
     assert {"python", "cores", "load_average"} <= set(found["machine"])
-    assert len(found["measurements"]) == 2 * 5 + 2
+    assert len(found["measurements"]) == 2 * 6 + 2
     assert all(len(each["deliveries_per_second_of_all"]) == 2 for each in found["measurements"])
     assert len(answer.err.splitlines()) == 2 * len(found["measurements"])
-    assert "1/24 epicast, 8 subscribers, 1.0 KB: 1.0 k/s, p99 0.5 ms" in answer.err
+    assert "1/28 epicast, 8 subscribers, 1.0 KB: 1.0 k/s, p99 0.5 ms" in answer.err
     shown = shell("bench", "live", "--quick", "-q").out
     assert "epicast over nats" in shown
     assert "epicast-tls over epicast" in shown

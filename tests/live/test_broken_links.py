@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from epicast.live.config import Limits
 from epicast.live.connection import Connection
 from epicast.live.node import Node
 from tests.live.clusters import cluster, require_all, run, taking, until
@@ -52,7 +53,8 @@ def half_open(conns: list[Connection]) -> Iterator[None]:
 @pytest.mark.parametrize("fast", [False, True])
 def test_links_that_are_reset_come_back_and_nothing_is_lost(fast: bool) -> None:
     async def work() -> None:
-        async with cluster(6) as nodes, taking(nodes) as takers:
+        by_tcp = Limits(local_sockets=False)  # only there are resets
+        async with cluster(6, limits=by_tcp) as nodes, taking(nodes) as takers:
             chance = random.Random(7)
             publishing = asyncio.create_task(publish(nodes[0], 4.0))
             for _ in range(15):
@@ -66,11 +68,13 @@ def test_links_that_are_reset_come_back_and_nothing_is_lost(fast: bool) -> None:
     run(work(), fast=fast)
 
 
-def test_links_of_which_only_one_side_knows_are_given_up() -> None:
+@pytest.mark.parametrize("local_sockets", [False, True])
+def test_links_of_which_only_one_side_knows_are_given_up(local_sockets: bool) -> None:
     """Its neighbours hear nothing more on the old ones, and it dials new ones meanwhile."""
 
     async def work() -> None:
-        async with cluster(6) as nodes, taking(nodes) as takers:
+        limits = Limits(local_sockets=local_sockets)
+        async with cluster(6, limits=limits) as nodes, taking(nodes) as takers:
             await publish(nodes[0], 0.3)
             victim = nodes[2]
             lost = [conn.peer for conn in victim._hub.connections()]

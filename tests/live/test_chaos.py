@@ -86,7 +86,7 @@ def test_inner_nodes_of_the_tree_are_killed(tmp_path: Path) -> None:
                 await cluster.start(stayed=False)
         await end(cluster, publisher)
 
-    run(work, tmp_path)
+    run(work, tmp_path, limits={"local_sockets": False})  # by TCP, as between machines
 
 
 async def inner_nodes(cluster: ChaosCluster, publisher: Member) -> list[Member]:

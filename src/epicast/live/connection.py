@@ -17,6 +17,7 @@ from epicast.core.errors import WireError
 from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
 from epicast.live.pace import Pace
+from epicast.live.same_machine import HERE, remote_of
 from epicast.wire.readers import FrameReader
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = transport
         # Well below the mark at which others begin to wait: whoever is not told to go on has nothing to wait for.
         transport.set_write_buffer_limits(high=min(_WRITE_HIGH_BYTES, self.hub.high_bytes // 4))
-        address = transport.get_extra_info("peername")
-        self.remote = str(address[0]) if isinstance(address, tuple) else ""
+        self.remote = remote_of(transport.get_extra_info("peername"))
         _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)
         self.hub.connected(self)
 
@@ -248,13 +248,19 @@ def _keep_buffers_small(transport: Any, remote: str, size: int) -> None:
     """What waits in the system's buffers delays keep-alives and hides that a peer is slow. On one machine nothing is
     gained by megabytes of it; over long distances it is, and there the system decides.
 
-    What the receiver's buffer has no room for costs the system two to three times as much as what it has, so little may
-    wait for that: where both were as large, a quarter fewer messages of 10 KB got through."""
-    if Address(remote, 0).loopback:
-        link = transport.get_extra_info("socket")
-        for option, of_size in ((socket.SO_SNDBUF, size // _SEND_PART), (socket.SO_RCVBUF, size)):
-            with suppress(OSError, AttributeError):
-                link.setsockopt(socket.SOL_SOCKET, option, of_size)
+    With TCP what the receiver's buffer has no room for costs the system two to three times as much as what it has, so
+    little may wait for that: where both were as large, a quarter fewer messages of 10 KB got through. A Unix socket has
+    one buffer, the sender's."""
+    if remote == HERE:
+        sizes = {socket.SO_SNDBUF: size}
+    elif Address(remote, 0).loopback:
+        sizes = {socket.SO_SNDBUF: size // _SEND_PART, socket.SO_RCVBUF: size}
+    else:
+        return
+    link = transport.get_extra_info("socket")
+    for option, of_size in sizes.items():
+        with suppress(OSError, AttributeError):
+            link.setsockopt(socket.SOL_SOCKET, option, of_size)
 
 
 def _said(error: Exception) -> str:

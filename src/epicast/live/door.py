@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
+from epicast.live import same_machine
 from epicast.live.config import Limits
 from epicast.live.ids import Address
 
@@ -31,7 +32,8 @@ class Door:
         self._limits, self._cluster = limits, cluster
         self._serving = tls.server_context() if tls is not None else None
         self._dialling = tls.client_context() if tls is not None else None
-        self._socket: socket.socket | None = None
+        self._local = limits.local_sockets and tls is None
+        self._sockets: list[socket.socket] = []  # on which we listen
         self._loop: asyncio.AbstractEventLoop | None = None  # once it listens for knocks
         self._tasks: set[asyncio.Task[None]] = set()
         self._inside: dict[Connection, None] = {}  # accepted, and not greeted yet
@@ -45,40 +47,58 @@ class Door:
         try:
             found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
             family, kind, protocol, _, where = found[0]
-            self._socket = socket.socket(family, kind, protocol)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(where)
-            self._socket.listen(BACKLOG)
-            self._socket.setblocking(False)
+            listener = socket.socket(family, kind, protocol)
+            self._sockets.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(where)
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
         except OSError as error:
             self.shut()
             raise EpicastError(f"cannot listen at {address}: {error.strerror}; choose another address") from None
-        host, port = self._socket.getsockname()[:2]
-        return Address(str(host), int(port))
+        host, port = listener.getsockname()[:2]
+        got = Address(str(host), int(port))
+        if self._local and (here := same_machine.listen(got, BACKLOG)) is not None:
+            self._sockets.append(here)
+        return got
 
     def let_in(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]) -> None:
         """`room`: may there be one more connection?"""
-        if self._socket is not None:
-            self._loop = loop
-            loop.add_reader(self._socket, self._accept, loop, make, room)
+        self._loop = loop
+        for listener in self._sockets:
+            self._listen_for(loop, listener, make, room)
+
+    def _listen_for(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: socket.socket,
+        make: Callable[[], Connection],
+        room: Callable[[], bool],
+    ) -> None:
+        if listener in self._sockets:
+            loop.add_reader(listener, self._accept, loop, listener, make, room)
 
     def _accept(
-        self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: socket.socket,
+        make: Callable[[], Connection],
+        room: Callable[[], bool],
     ) -> None:
         """Somebody knocks. Not a task: one that is cancelled at the wrong moment loses the socket that it was given."""
-        assert self._socket is not None
         try:
-            accepted, address = self._socket.accept()
+            accepted, address = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError:  # too many open files: some will be closed
-            loop.remove_reader(self._socket)
-            loop.call_later(TRY_AGAIN_S, self.let_in, loop, make, room)
+            loop.remove_reader(listener)
+            loop.call_later(TRY_AGAIN_S, self._listen_for, loop, listener, make, room)
             return
         accepted.setblocking(False)
         conn = make()
-        conn.remote = str(address[0])
-        if room() and self._admit(conn):
+        conn.remote = same_machine.remote_of(address)
+        trusted = conn.remote != same_machine.HERE or same_machine.is_of_our_user(accepted)
+        if trusted and room() and self._admit(conn):
             welcome = self._start(loop, self._welcome(loop, conn, accepted))
             welcome.add_done_callback(partial(self._welcomed, conn, accepted))
         else:
@@ -129,11 +149,11 @@ class Door:
     def shut(self) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._socket is not None:
+        for listener in self._sockets:
             if self._loop is not None:
-                self._loop.remove_reader(self._socket)
-            self._socket.close()
-            self._socket = None
+                self._loop.remove_reader(listener)
+            listener.close()
+        self._sockets.clear()
 
     async def wait_shut(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -141,6 +161,9 @@ class Door:
     # Dialling
 
     async def connect(self, loop: asyncio.AbstractEventLoop, conn: Connection, address: Address) -> None:
+        if self._local and (link := same_machine.dial(address)) is not None:
+            await loop.create_unix_connection(lambda: conn, sock=link)
+            return
         name = "" if self._dialling is not None else None
         await loop.create_connection(lambda: conn, address.host, address.port, ssl=self._dialling, server_hostname=name)
 

@@ -42,7 +42,7 @@ _TOTAL = bytes([trailer.TOTAL])
 class EptoIdsConfig(Config):
     balls: BallsConfig = BallsConfig()
     order: EptoConfig = EptoConfig()
-    payload_wait_us: PositiveDuration = 8_000_000  # our guess: silence is noticed, a tree repaired and caught up by then
+    payload_wait_us: PositiveDuration = 8_000_000  # our guess: a tree is repaired and has caught up by then
 
 
 class EptoIds(TotalOrder):

@@ -1,6 +1,7 @@
 """epicast: a node for the publisher and one for each subscriber, which join through the publisher's.
 
-A subscriber takes all that waits at once, and blocks rather than lose a message. With TLS the nodes have certificates
+A subscriber takes all that waits at once, and blocks rather than lose a message. Nodes of one machine talk by Unix
+sockets; what they do by TCP, as between machines, is measured beside it. With TLS the nodes have certificates
 of one authority; signatures come on top of that: every publication is signed, and checked by every node.
 """
 
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epicast.cli.benchmarks.live_job import SIGNED, TOPIC, Task
-from epicast.cli.benchmarks.live_systems import OURS, Take
+from epicast.cli.benchmarks.live_systems import BY_TCP, WITH_KEYS, Take
+from epicast.live.config import Limits
 from epicast.live.messages import Message
 from epicast.live.node import Node
 from epicast.live.subscription import Subscription
@@ -41,7 +43,7 @@ class EpicastPublisher:
 
 @asynccontextmanager
 async def publisher(task: Task) -> AsyncIterator[EpicastPublisher]:
-    if task.job.system != OURS:
+    if _has_keys(task):
         from epicast.live import keys
 
         keys.init(_keys_at(task), cluster=CLUSTER)
@@ -68,18 +70,23 @@ async def _read(messages: Subscription, take: Take) -> None:
 
 def _node(task: Task, name: str, *seeds: str) -> Node:
     sign = task.job.system == SIGNED
-    return Node(listen=f"{HOST}:0", seeds=seeds, cluster=CLUSTER, tls=_tls(task, name), sign=sign)
+    limits = Limits(local_sockets=task.job.system != BY_TCP)
+    return Node(listen=f"{HOST}:0", seeds=seeds, cluster=CLUSTER, tls=_tls(task, name), sign=sign, limits=limits)
 
 
 def _tls(task: Task, name: str) -> Tls | None:
     """With a certificate of its own for each node."""
-    if task.job.system == OURS:
+    if not _has_keys(task):
         return None
     from epicast.live import keys
     from epicast.live.tls import Tls
 
     keys.issue(_keys_at(task), name, hosts=[HOST])
     return Tls.from_folder(_keys_at(task), name)
+
+
+def _has_keys(task: Task) -> bool:
+    return task.job.system in WITH_KEYS
 
 
 def _keys_at(task: Task) -> Path:

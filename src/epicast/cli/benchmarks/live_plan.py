@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from epicast.cli.benchmarks.live_job import Job
-from epicast.cli.benchmarks.live_systems import OTHERS, OURS, SYSTEMS, VARIANTS
+from epicast.cli.benchmarks.live_systems import OTHERS, OURS, SYSTEMS, VARIANTS, WITH_KEYS
 from epicast.core.errors import EpicastError
 
 SUBSCRIBERS, PAYLOADS = (8, 32, 64), (100, 1_000, 10_000)
 QUICK_SUBSCRIBERS, QUICK_PAYLOADS = (8, 32), (1_000,)
-VARIANTS_AT = 32  # subscribers: what TLS and signatures cost is told at one size
+WITH_KEYS_AT = 32  # subscribers: what TLS and signatures cost is told at one size
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Plan(msgspec.Struct, frozen=True):
             for subscribers in self.subscribers
             for payload in self.payloads
             for system in self.systems
-            if system not in VARIANTS or subscribers == VARIANTS_AT
+            if system not in WITH_KEYS or subscribers == WITH_KEYS_AT
         ]
 
 

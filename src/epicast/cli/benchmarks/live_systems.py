@@ -73,10 +73,14 @@ class System(NamedTuple):
         return found | versions_of(*self.packages)
 
 
+OURS = "epicast"
+BY_TCP = "epicast-tcp"
+
 SYSTEMS = {
     system.name: system
     for system in (
-        System("epicast", "live_epicast"),
+        System(OURS, "live_epicast"),
+        System(BY_TCP, "live_epicast"),
         System("epicast-tls", "live_epicast", {"cryptography": "cryptography"}, extra="live"),
         System(SIGNED, "live_epicast", {"cryptography": "cryptography"}, extra="live"),
         System("nats", "live_nats", {"nats-py": "nats"}, "nats-server"),
@@ -85,8 +89,8 @@ SYSTEMS = {
         System("zenoh", "live_zenoh", {"eclipse-zenoh": "zenoh"}),
     )
 }
-OURS = "epicast"
-VARIANTS = ("epicast-tls", SIGNED)  # measured beside the plain one, for what they cost
+WITH_KEYS = ("epicast-tls", SIGNED)
+VARIANTS = (BY_TCP, *WITH_KEYS)  # measured beside the plain one, for what they cost
 OTHERS = ("nats", "redis", "mosquitto", "zenoh")
 
 

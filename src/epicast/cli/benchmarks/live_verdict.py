@@ -101,5 +101,5 @@ def ratios(results: Results) -> dict[str, float | None]:
 
 
 def costs(results: Results) -> dict[str, dict[str, dict[str, float]]]:
-    """What TLS and signatures cost: each over the plain kind, by cell."""
+    """What TCP, TLS and signatures cost: each over the plain kind, by cell."""
     return {variant: found for variant in VARIANTS if (found := by_cell(results, OURS, variant))}
