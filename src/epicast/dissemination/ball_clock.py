@@ -89,7 +89,7 @@ class GlobalClock(BallClock):
 
     stable_after = 1
     told_by_events = False  # the last one may be an hour old
-    APART_MAX_US = 250_000  # our guess: clocks that somebody keeps in step are much closer
+    APART_MAX_US = 1_000_000  # our guess: clocks that somebody keeps in step are closer; readings take a while
     AHEAD_MAX_US = 2_000_000  # our guess: no event is so far in the future
     TELLERS_MAX = 15  # the last ones count
 

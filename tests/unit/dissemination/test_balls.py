@@ -220,14 +220,14 @@ def published_at(process: Balls, env: RecordingEnv) -> int:
     return times(env)[-1]
 
 
-@pytest.mark.parametrize("jump_s", [3600, 0.5, -0.5, -3600])
-def test_a_calendar_that_jumps_is_not_believed(jump_s: float) -> None:
+@pytest.mark.parametrize("jump_s", [3600, 2, -2, -3600])
+def test_a_calendar_that_jumps_is_not_believed(jump_s: int) -> None:
     """Nobody else would take what comes from the future, and what comes from the past is late."""
     process, env, _ = balls(clock="global")
     env.skew_us = 10_000_000_000
     env.advance(1_000_000)
     told(process, env.calendar_us(), env.calendar_us() - 2_000)
-    env.skew_us += int(jump_s * 1_000_000)
+    env.skew_us += jump_s * 1_000_000
     env.advance(5_000_000)
     assert 10_006_000_000 - 2_000 <= published_at(process, env) <= 10_006_000_000
 
@@ -235,7 +235,7 @@ def test_a_calendar_that_jumps_is_not_believed(jump_s: float) -> None:
 def test_a_calendar_that_is_near_what_others_tell_is_believed() -> None:
     process, env, _ = balls(clock="global")
     env.advance(1_000_000)
-    told(process, 1_100_000, 1_120_000, 1_200_000)
+    told(process, 100_000, 600_000, 1_900_000)
     assert published_at(process, env) == 1_000_000
 
 
