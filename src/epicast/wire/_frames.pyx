@@ -31,6 +31,10 @@ cdef enum:
 cdef char *spare[SPARE_MAX]
 cdef int spares = 0
 
+# The same goes for smaller pieces, and the C library hands back what is free at once. From the size of what it has seen
+# come and go it concludes how much to keep: twice the largest piece, and of pieces above 32 MiB it takes no notice.
+PyMem_RawFree(PyMem_RawMalloc((32 << 20) - BLOCK))
+
 
 @cython.final
 @cython.no_gc
