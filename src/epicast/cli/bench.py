@@ -98,8 +98,8 @@ def live(
     """Compare live nodes with NATS, Redis, mosquitto and zenoh: one publisher, many subscribers of one topic.
 
     Deliveries a second, latency at a fixed rate, and processor time; nothing may be lost. Every system has the same
-    processes, and its server if it needs one. Systems that are not installed are named. Takes three quarters of an
-    hour, with --quick some ten minutes.
+    processes, and its server if it needs one. Systems that are not installed are named. Takes fifty minutes,
+    with --quick some ten minutes.
     """
     from epicast.cli.benchmarks import live_report
     from epicast.cli.benchmarks.live_bench import measure
