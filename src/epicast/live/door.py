@@ -34,7 +34,9 @@ class Door:
         self._dialling = tls.client_context() if tls is not None else None
         self._local = limits.local_sockets and tls is None
         self._sockets: list[socket.socket] = []  # on which we listen
-        self._loop: asyncio.AbstractEventLoop | None = None  # once it listens for knocks
+        self._loop: asyncio.AbstractEventLoop | None = None  # once it listens for knocks, as are the next two
+        self._make: Callable[[], Connection]
+        self._room: Callable[[], bool]
         self._tasks: set[asyncio.Task[None]] = set()
         self._inside: dict[Connection, None] = {}  # accepted, and not greeted yet
         self._by_address: Counter[str] = Counter()
@@ -64,27 +66,15 @@ class Door:
 
     def let_in(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], room: Callable[[], bool]) -> None:
         """`room`: may there be one more connection?"""
-        self._loop = loop
+        self._loop, self._make, self._room = loop, make, room
         for listener in self._sockets:
-            self._listen_for(loop, listener, make, room)
+            self._listen_for(loop, listener)
 
-    def _listen_for(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        listener: socket.socket,
-        make: Callable[[], Connection],
-        room: Callable[[], bool],
-    ) -> None:
+    def _listen_for(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         if listener in self._sockets:
-            loop.add_reader(listener, self._accept, loop, listener, make, room)
+            loop.add_reader(listener, self._accept, loop, listener)
 
-    def _accept(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        listener: socket.socket,
-        make: Callable[[], Connection],
-        room: Callable[[], bool],
-    ) -> None:
+    def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         """Somebody knocks. Not a task: one that is cancelled at the wrong moment loses the socket that it was given."""
         try:
             accepted, address = listener.accept()
@@ -92,13 +82,13 @@ class Door:
             return
         except OSError:  # too many open files: some will be closed
             loop.remove_reader(listener)
-            loop.call_later(TRY_AGAIN_S, self._listen_for, loop, listener, make, room)
+            loop.call_later(TRY_AGAIN_S, self._listen_for, loop, listener)
             return
         accepted.setblocking(False)
-        conn = make()
+        conn = self._make()
         conn.remote = same_machine.remote_of(address)
         trusted = conn.remote != same_machine.HERE or same_machine.is_of_our_user(accepted)
-        if trusted and room() and self._admit(conn):
+        if trusted and self._room() and self._admit(conn):
             welcome = self._start(loop, self._welcome(loop, conn, accepted))
             welcome.add_done_callback(partial(self._welcomed, conn, accepted))
         else:
