@@ -53,7 +53,7 @@ def half_open(conns: list[Connection]) -> Iterator[None]:
 @pytest.mark.parametrize("fast", [False, True])
 def test_links_that_are_reset_come_back_and_nothing_is_lost(fast: bool) -> None:
     async def work() -> None:
-        by_tcp = Limits(local_sockets=False)  # only there are resets
+        by_tcp = Limits(local_sockets=False)  # only there can one side ask for a reset
         async with cluster(6, limits=by_tcp) as nodes, taking(nodes) as takers:
             chance = random.Random(7)
             publishing = asyncio.create_task(publish(nodes[0], 4.0))

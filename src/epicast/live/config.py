@@ -30,7 +30,7 @@ class Limits(Config):
     slow_us: PositiveDuration = 5_000_000  # a peer that is slow for so long is cut
     stall_us: PositiveDuration = 5_000_000  # so is one that takes nothing for so long while bytes wait for it
 
-    local_sockets: bool = True  # links within this machine are Unix sockets (Linux, without TLS), which carry more
+    local_sockets: bool = True  # links within this machine are Unix sockets (Linux, without TLS), which are quicker
     local_socket_bytes: Bytes = 1 << 19  # what the system may hold on such a link; by TCP, a quarter of it more to send
 
     connections: Size = 1024  # further ones are refused
