@@ -1,4 +1,4 @@
-"""Links between processes of one machine: Unix sockets, where a message takes an eighth to a third less time than by TCP.
+"""Links between processes of one machine: Unix sockets, which take an eighth to a third less time than TCP does.
 
 Who listens at an address also listens under its name in the system's own table of such sockets (Linux calls these names
 abstract: nothing appears among the files). Names are those of one network namespace, as addresses are, so whoever is
