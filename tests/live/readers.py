@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,23 +29,34 @@ def taken_apart(found: list[bytes | Run]) -> list[Any]:
 
 
 class Readers:
-    def __init__(self, limit: int) -> None:
-        self.pure = frames.FrameReader(limit)
+    def __init__(self, limit: int, *, greeting: bool = False) -> None:
+        self.pure = frames.FrameReader(limit, greeting=greeting)
         self.compiled: frames.FrameReader | None = None
         if COMPILED:
             from epicast.wire._frames import FrameReader
 
-            self.compiled = FrameReader(limit)
+            self.compiled = FrameReader(limit, greeting=greeting)
 
     @property
     def waiting(self) -> int:
         return self.pure.waiting
 
+    @property
+    def room(self) -> int:
+        """How many bytes both can take at once."""
+        return min(len(each.room()) for each in (self.pure, self.compiled) if each is not None)
+
     def feed(self, data: bytes) -> list[bytes | Run]:
         """What the pure one makes of it."""
-        found, error = _fed(self.pure, data)
+        return self._both(lambda reader: reader.feed(data))
+
+    def go_on(self, limit: int) -> list[bytes | Run]:
+        return self._both(lambda reader: reader.go_on(limit))
+
+    def _both(self, call: Callable[[frames.FrameReader], list[bytes | Run]]) -> list[bytes | Run]:
+        found, error = _tried(call, self.pure)
         if self.compiled is not None:
-            also, its_error = _fed(self.compiled, data)
+            also, its_error = _tried(call, self.compiled)
             assert str(its_error) == str(error)
             assert taken_apart(also) == taken_apart(found)
             assert error or self.compiled.waiting == self.pure.waiting
@@ -53,8 +65,10 @@ class Readers:
         return found
 
 
-def _fed(reader: frames.FrameReader, data: bytes) -> tuple[list[bytes | Run], WireError | None]:
+def _tried(
+    call: Callable[[frames.FrameReader], list[bytes | Run]], reader: frames.FrameReader
+) -> tuple[list[bytes | Run], WireError | None]:
     try:
-        return reader.feed(data), None
+        return call(reader), None
     except WireError as error:
         return [], error

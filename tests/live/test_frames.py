@@ -80,6 +80,49 @@ def test_any_bytes_give_frames_or_an_error_and_nothing_piles_up(data: bytes, siz
             assert reader.waiting <= 104
 
 
+# The greeting comes alone
+
+GREETING_LIMIT = 60
+
+
+@given(
+    bodies.filter(lambda body: len(body) <= GREETING_LIMIT),
+    st.lists(st.one_of(bodies, events), max_size=10),
+    st.lists(st.integers(1, 100), min_size=1, max_size=10),
+)
+def test_what_follows_the_greeting_has_a_limit_of_its_own(
+    greeting: bytes, parts: list[bytes | tuple[int, int, bytes]], sizes: list[int]
+) -> None:
+    long = bytes([0x92]) + bytes(LIMIT - 1)  # more than a greeting may have
+    data = b"".join(map(framed, [greeting, long, *parts]))
+    reader, found, at, number = Readers(GREETING_LIMIT, greeting=True), [], 0, 0
+    while at < len(data):
+        some = data[at : at + min(sizes[number % len(sizes)], reader.room)]
+        at, number = at + len(some), number + 1
+        frames = taken_apart(reader.feed(some))
+        if not found and frames:
+            assert frames == [greeting]
+            frames += taken_apart(reader.go_on(LIMIT))
+        found += frames
+    assert found == [greeting, long, *parts]
+
+
+def test_the_greeting_keeps_its_limit() -> None:
+    reader = Readers(GREETING_LIMIT, greeting=True)
+    with pytest.raises(WireError, match="frame of 61 bytes; expected 1 to 60"):
+        reader.feed(framed(bytes(GREETING_LIMIT + 1)))
+    assert reader.waiting == 0
+
+
+def test_nothing_piles_up_while_a_greeting_is_not_answered() -> None:
+    reader = Readers(GREETING_LIMIT, greeting=True)
+    body = framed(b"x" * 10)
+    assert reader.feed(body * 4) == [b"x" * 10]
+    for _ in range(100):
+        assert reader.feed(body) == []
+        assert reader.waiting <= GREETING_LIMIT
+
+
 # Streams
 
 KINDS = [Data, Deactivate, Gossip]

@@ -81,7 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self.used_us = 0
         self.valid_until_s = inf  # Unix time: its certificate is good for so long
         self.pace = Pace()
-        self._reader = FrameReader(hub.limits.handshake_bytes)
+        self._reader = FrameReader(hub.limits.handshake_bytes, greeting=True)
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._flushing = False
@@ -107,9 +107,18 @@ class Connection(asyncio.BufferedProtocol):
         try:
             frames = self._reader.filled(count)
             if frames:
+                greeted = bool(self.peer)
                 self.hub.received(self, frames)
+                if not greeted and self.peer:
+                    self._go_on()
         except WireError as error:
             self.hub.nonsense(self, str(error))
+
+    def _go_on(self) -> None:
+        """With what came together with the greeting."""
+        frames = self._reader.go_on(self.hub.limits.frame_bytes)
+        if frames:
+            self.hub.received(self, frames)
 
     def eof_received(self) -> bool:
         self.reason = self.reason or "closed by the peer"
@@ -138,7 +147,6 @@ class Connection(asyncio.BufferedProtocol):
         self.peer, self.known, self.far = peer, known, far
         if far and limits.far_delay_us:
             self.transport = DelayedTransport(self.hub.loop, self.transport, self, limits.far_delay_us / 1e6)
-        self._reader.limit = limits.frame_bytes
 
     def wait_for(self, other: Any) -> None:
         """Read no more until the other has drained: it cannot take what comes from here."""

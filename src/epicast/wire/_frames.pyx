@@ -26,6 +26,9 @@ cdef enum:
     EVENT = 0xC1
     EVENT_HEAD_BYTES = 21
     EVENT_BODY_MIN = EVENT_HEAD_BYTES - HEADER_BYTES
+    OPEN = 0
+    GREETING = 1
+    GREETED = 2
 
 # Blocks that were let go, for the next readers: memory fresh from the system costs more than what is read into it.
 cdef char *spare[SPARE_MAX]
@@ -124,9 +127,11 @@ cdef class FrameReader:
     cdef Py_ssize_t have  # bytes in it
     cdef bytes carry  # of a frame that is not whole yet, while there is no block
     cdef Py_ssize_t wanted  # how long that frame is, as far as is known
+    cdef int stage
 
-    def __init__(self, Py_ssize_t limit):
+    def __init__(self, Py_ssize_t limit, *, bint greeting=False):
         self.limit = limit
+        self.stage = GREETING if greeting else OPEN
         self.carry = b""
         self.wanted = 0
 
@@ -157,10 +162,21 @@ cdef class FrameReader:
         cdef list frames = []
         if block is None or not 0 <= count <= block.size - self.have:
             raise ValueError("more than there was room for")
+        if self.stage == GREETED:
+            return frames
         self.block = None
         self.have = 0
         self._leave(block, self._take_all(block, end, frames), end)
         return frames
+
+    def go_on(self, Py_ssize_t limit):
+        """The frames that came with the first one, under the limit that holds from now on."""
+        cdef bytes rest = self.carry
+        if self.block is not None:
+            rest = PyBytes_FromStringAndSize(self.block.at, self.have)
+        self.block, self.have, self.carry = None, 0, b""
+        self.stage, self.limit = OPEN, limit
+        return self.feed(rest)
 
     def feed(self, const uint8_t[::1] data):
         cdef list frames = []
@@ -198,11 +214,14 @@ cdef class FrameReader:
             if following > end:
                 self.wanted = following - at
                 break
-            if data[at + HEADER_BYTES] == EVENT:
+            if data[at + HEADER_BYTES] == EVENT and self.stage == OPEN:
                 at = self._take_run(block, at, end, frames)
-            else:
-                frames.append(PyBytes_FromStringAndSize(block.at + at + HEADER_BYTES, following - at - HEADER_BYTES))
-                at = following
+                continue
+            frames.append(PyBytes_FromStringAndSize(block.at + at + HEADER_BYTES, following - at - HEADER_BYTES))
+            at = following
+            if self.stage == GREETING:
+                self.stage = GREETED
+                break
         return at
 
     cdef Py_ssize_t _length(self, const uint8_t *data) except -1:

@@ -78,13 +78,22 @@ class Run(Sequence[bytes]):
         return f"Run(stream={self.stream}, seq={self.seq}, {len(self)} events)"
 
 
+OPEN, GREETING, GREETED = range(3)
+"""What a reader gives: all frames; the first frame alone; nothing until `go_on`."""
+
+
 class FrameReader:
-    """Takes bytes as they come, gives whole frames: bodies of messages, and runs of events."""
+    """Takes bytes as they come, gives whole frames: bodies of messages, and runs of events.
 
-    __slots__ = ("_buffer", "_room", "_wanted", "limit")
+    With `greeting` it gives the first frame alone. The frames behind it fall under another limit, so they are not
+    looked at before `go_on`; what comes in between is dropped.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("_buffer", "_room", "_stage", "_wanted", "limit")
+
+    def __init__(self, limit: int, *, greeting: bool = False) -> None:
         self.limit = limit  # of a body
+        self._stage = GREETING if greeting else OPEN
         self._room = bytearray()
         self._buffer = bytearray()  # of a frame that is not whole yet
         self._wanted = 0  # how many bytes must be there before it is worth looking again
@@ -105,12 +114,36 @@ class FrameReader:
         """So many bytes were put there."""
         return self.feed(bytes(memoryview(self._room)[:count]))
 
+    def go_on(self, limit: int) -> list[bytes | Run]:
+        """The frames that came with the first one, under the limit that holds from now on."""
+        self._stage, self.limit = OPEN, limit
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return self.feed(rest)
+
     def feed(self, data: bytes) -> list[bytes | Run]:
+        if self._stage:
+            return self._first(data)
         frames: list[bytes | Run] = []
         at = self._complete(data, frames) if self._buffer else 0
         if at < len(data):
             self._take_all(data, at, frames)
         return frames
+
+    def _first(self, data: bytes) -> list[bytes | Run]:
+        if self._stage == GREETED:
+            return []
+        buffer = self._buffer + data
+        end = HEADER_BYTES
+        if len(buffer) >= HEADER_BYTES:
+            end += self._length(buffer, 0)
+        self._buffer = buffer
+        if len(buffer) < end or end == HEADER_BYTES:
+            return []
+        first = bytes(buffer[HEADER_BYTES:end])
+        del buffer[:end]
+        self._stage = GREETED
+        return [first]
 
     def _complete(self, data: bytes, frames: list[bytes | Run]) -> int:
         """Only the frame that was begun before is put together: copying all that came would cost more than it. Returns

@@ -15,4 +15,5 @@ if os.environ.get("EPICAST_ENGINE") != "pure":
     except ImportError:
         pass
     else:
-        FrameReader, COMPILED = _frames.FrameReader, True
+        if hasattr(_frames.FrameReader, "go_on"):  # or an earlier install built it, from another source
+            FrameReader, COMPILED = _frames.FrameReader, True
