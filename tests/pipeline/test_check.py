@@ -21,7 +21,7 @@ from tests.pipeline.histories import History
 SMALL = {"stack": "brisa", "nodes": 12, "warmup": "5s", "drain": "30s", "workload": {"messages": 3}}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command uses the session that is there, and leaves it running."""
 
@@ -94,14 +94,16 @@ def test_holes_and_inversions_are_told_apart(tmp_path: Path, capsys: pytest.Capt
     assert "6 holes, 1 inversions" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_all_runs_of_a_sweep_are_judged_and_the_damaged_ones_named(
-    sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    engine: str, sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(sound, tmp_path / "sweep" / "runs" / "a")
     damaged = Path(shutil.copytree(sound, tmp_path / "sweep" / "runs" / "b"))
     part = RunFolder.open(damaged).event_files()[0]
     part.write_bytes(part.read_bytes()[:200])
-    assert epicast(["check", str(tmp_path / "sweep"), "--json"]) == 2
+    assert epicast(["check", str(tmp_path / "sweep"), "--json", "--engine", engine]) == 2
     told = json.loads(capsys.readouterr().out)
     assert told["runs"] == 2
     assert [each["run"] for each in told["not_judged"]] == ["b"]
@@ -155,13 +157,15 @@ def test_a_run_that_cannot_be_judged_is_one_line_and_exit_code_2(
     assert answer.out == ""
 
 
-@pytest.mark.parametrize("folder", ["nowhere", "."])
+@pytest.mark.parametrize(
+    ("folder", "said"), [("nowhere", "there is no folder nowhere"), (".", "neither a run folder nor a sweep")]
+)
 def test_a_folder_without_runs_is_refused(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert epicast(["check", folder, "-q"]) == 2
-    assert "neither a run folder nor a sweep" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_a_sweep_without_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epicast.pipeline.analyse import Plan, analyse_small
 from epicast.pipeline.layout import Layout
+from epicast.pipeline.small_runs import Plan, analyse_small
 from epicast.pipeline.sweep.experiment import Experiment
 from epicast.pipeline.sweep.play import play
 from epicast.stacks import stack

@@ -15,10 +15,10 @@ import pytest
 from epicast.experiments import catalog
 from epicast.experiments.claims import NO_DAG
 from epicast.experiments.evaluation import Material
-from epicast.pipeline.analyse import Plan, analyse_small
 from epicast.pipeline.confidence import stat
 from epicast.pipeline.layout import Layout
 from epicast.pipeline.results import Distribution, Results
+from epicast.pipeline.small_runs import Plan, analyse_small
 from epicast.pipeline.sweep.experiment import Experiment
 from epicast.pipeline.sweep.play import play
 

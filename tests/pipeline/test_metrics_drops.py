@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epicast.pipeline.analyse import Plan, analyse_small
 from epicast.pipeline.kernel import DROPS
 from epicast.pipeline.layout import Layout
 from epicast.pipeline.metrics import drops
 from epicast.pipeline.metrics.graph import Graph
+from epicast.pipeline.small_runs import Plan, analyse_small
 from epicast.pipeline.sweep.experiment import Experiment
 from tests.pipeline.histories import History
 from tests.pipeline.measured import measured, simulated

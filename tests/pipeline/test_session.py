@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from socket import create_server
+from socket import SHUT_RDWR, create_server, socket
+from threading import Thread
 from zipfile import ZipFile
 
 import pyarrow as pa
@@ -17,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from epicast.core.errors import EpicastError
 from epicast.pipeline import session as module
+from epicast.pipeline import spark_port
 from epicast.pipeline.java import find_java
 from epicast.pipeline.session import open_session
 from tests.support.one_spark import group_of
@@ -61,12 +66,82 @@ def test_a_master_that_is_not_there_is_told_at_once(kind: str) -> None:
         open_session(f"{kind}://127.0.0.1:{port}")
 
 
-def test_a_service_that_is_not_spark_connect_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.5)
-    with create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        with pytest.raises(EpicastError, match=r"^cannot reach [^\n]* is not Spark Connect[^\n]*$"):
+@pytest.mark.parametrize("kind", ["spark", "sc"])
+@pytest.mark.parametrize("service", ["silent", "deaf", "a web page", "an answer without an end"])
+def test_a_service_that_is_not_spark_is_told_within_seconds(
+    service: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_port, "CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(spark_port, "ANSWER_TIMEOUT_S", 0.5)
+    with other_service(service) as port, pytest.raises(EpicastError, match=NOT_SPARK[kind]):
+        open_session(f"{kind}://127.0.0.1:{port}")
+
+
+def test_a_grpc_server_that_is_not_spark_connect_is_told() -> None:
+    import grpc
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(EpicastError, match=NOT_SPARK["sc"]):
             open_session(f"sc://127.0.0.1:{port}")
+    finally:
+        server.stop(None).wait()
+
+
+def test_the_command_refuses_a_port_that_is_no_master_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from epicast.cli.main import run as epicast
+    from tests.pipeline.histories import History
+
+    monkeypatch.setattr(spark_port, "ANSWER_TIMEOUT_S", 0.5)
+    run = History(2).save(tmp_path / "run")
+    with other_service("silent") as port:
+        assert epicast(["check", str(run.path), "--master", f"spark://127.0.0.1:{port}", "-q"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert re.search(NOT_SPARK["spark"].strip("^$"), said.err)
+
+
+NOT_SPARK = {
+    "spark": r"cannot use spark://\S+: what listens there is no Spark master; check the port[^\n]*$",
+    "sc": r"cannot use sc://\S+: what listens there is not Spark Connect; check the port[^\n]*$",
+}
+ANSWERS = {
+    "silent": b"",
+    "a web page": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "an answer without an end": b"x" * 100_000,
+}
+
+
+@contextmanager
+def other_service(kind: str) -> Iterator[int]:
+    """Accepts connections, answers all alike, and keeps them open; a deaf one hangs up at once. Gives its port."""
+    kept: list[socket] = []
+    with create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    kept.append(connection)
+                    with suppress(OSError):
+                        if kind == "deaf":
+                            connection.close()
+                        else:
+                            connection.sendall(ANSWERS[kind])
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(SHUT_RDWR)
+            thread.join(10)
+            for connection in kept:
+                connection.close()
 
 
 def test_a_port_that_cannot_be_is_one_line() -> None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from epicast.experiments.conduct import Conducted
+    from epicast.pipeline.judged import Judged
     from epicast.pipeline.report.data import TableBlock
-    from epicast.pipeline.results import Judged
 
 COLOURS = {"holds": "green", "differs": "yellow", "not measured": "dim"}
 

@@ -10,15 +10,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from epicast.experiments.evaluation import Evaluate, Evaluation, Material
-from epicast.pipeline.analyse import Plan, analyse_runs
+from epicast.pipeline.analyse import analyse_runs
 from epicast.pipeline.code_version import code_version
 from epicast.pipeline.guarantees import GUARANTEES
 from epicast.pipeline.journal import Progress
+from epicast.pipeline.judged import Judged
 from epicast.pipeline.layout import Layout
 from epicast.pipeline.report import data as report
 from epicast.pipeline.report.render import write
-from epicast.pipeline.results import Judged, Results, gather
+from epicast.pipeline.results import Results, gather
 from epicast.pipeline.session import Spark
+from epicast.pipeline.small_runs import Plan
 from epicast.pipeline.sweep.experiment import Experiment
 from epicast.pipeline.sweep.sample import sample_tree
 from epicast.pipeline.sweep.sweep import Swept, runs, sweep

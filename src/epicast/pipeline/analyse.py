@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -15,30 +13,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from epicast.core.errors import EpicastError
 from epicast.pipeline import analysis
-from epicast.pipeline.code_version import ANALYSIS, code_version
-from epicast.pipeline.duck import DuckKernel
 from epicast.pipeline.journal import Progress, watched
-from epicast.pipeline.layout import Layout
+from epicast.pipeline.small_runs import Plan, analyse_small
 from epicast.trace.run import RunFolder
 
-LARGE_ROWS = 20_000_000
-"""A run above this goes through Spark SQL: measured, a task takes half a minute and 2 GB for one that is just below."""
-TASK_MEMORY_MB = 2048
 RUNS_PER_FILE = 1000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How runs are to be analysed; travels to the executors."""
-
-    layout: Layout
-    keep_tables: bool = True
-    large_rows: int = LARGE_ROWS
-    broken: Mapping[str, str] = field(default_factory=dict)  # large runs that could not be analysed, and why
-    extra: tuple[str, ...] = ()  # what is measured on top, see `kernel.EXTRAS`
-
-    def file(self, run: str) -> Path:
-        return self.layout.analysed("+".join((code_version(ANALYSIS), *sorted(self.extra))), run)
 
 
 def analyse_runs(spark: SparkSession, runs: DataFrame, plan: Plan, on_progress: Progress | None = None) -> DataFrame:
@@ -79,23 +58,6 @@ def _worker(plan: Plan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Reco
     return work
 
 
-def analyse_small(name: str, plan: Plan) -> pa.Table:
-    """In this process. What is wrong with one run is said in its row: the others go on."""
-    known = analysis.load(plan.file(name))
-    if known is not None:
-        return known
-    if name in plan.broken:
-        return analysis.failed(name, plan.broken[name])
-    try:
-        run = RunFolder.open(plan.layout.run(name)).require_complete()
-        with DuckKernel(run, memory_mb=TASK_MEMORY_MB, spill=plan.layout.scratch / f"{name}-{os.getpid()}") as kernel:
-            found = analysis.analyse(kernel, run, name, _tables(plan, name), plan.extra)
-        analysis.save(found, plan.file(name))
-    except EpicastError as error:
-        return analysis.failed(name, str(error))
-    return found
-
-
 def _analyse_large(spark: SparkSession, name: str, plan: Plan) -> str:
     """All executors together; the answer is kept where the row's task will look for it. Returns what went wrong."""
     from epicast.pipeline.spark_sql import SparkKernel
@@ -105,11 +67,7 @@ def _analyse_large(spark: SparkSession, name: str, plan: Plan) -> str:
     try:
         run = RunFolder.open(plan.layout.run(name)).require_complete()
         with SparkKernel(spark, run, plan.layout.scratch) as kernel:
-            analysis.save(analysis.analyse(kernel, run, name, _tables(plan, name), plan.extra), plan.file(name))
+            analysis.save(analysis.analyse(kernel, run, name, plan.tables(name), plan.extra), plan.file(name))
     except EpicastError as error:
         return str(error)
     return ""
-
-
-def _tables(plan: Plan, name: str) -> Callable[[str], Path] | None:
-    return (lambda table: plan.layout.table(table, name)) if plan.keep_tables else None

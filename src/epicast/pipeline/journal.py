@@ -11,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from epicast.core.errors import EpicastError
 from epicast.trace.files import one_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOOK_EVERY_S = 0.2
 
@@ -87,6 +88,8 @@ class _Tally:
 
 
 def _explained(error: BaseException, tally: _Tally) -> BaseException:
+    from pyspark.errors import PySparkException  # not needed by those that only name a journal
+
     if not isinstance(error, PySparkException):
         return error
     kept = tally.ended - tally.failed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from epicast.core.errors import EpicastError
 from epicast.pipeline.confidence import Stat, from_moments
+from epicast.pipeline.judged import EXAMPLES_MAX, Judged, example, judged_of
 
-EXAMPLES_MAX = 5
 Floats = npt.NDArray[np.float64]
 
 
@@ -34,25 +34,6 @@ class Distribution:
 
     def mean(self) -> float:
         return float((self.values * self.counts).sum() / self.counts.sum())
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One guarantee over all runs."""
-
-    guarantee: str
-    promised: bool
-    runs_judged: int
-    checked: int
-    violations: int
-    runs_broken: int
-    note: str
-    examples: tuple[str, ...]
-    numbers: dict[str, int] = field(default_factory=dict)  # what is told apart besides, summed over all runs
-
-    @property
-    def broken(self) -> bool:
-        return self.promised and self.violations > 0
 
 
 class Results:
@@ -162,7 +143,7 @@ def judged(analysed: DataFrame) -> list[Judged]:
     )
     numbers = _numbers(each)
     return [
-        _judged(
+        judged_of(
             row.asDict(), _examples(each, row) if row["violations"] else (), numbers.get((row["at"], row["promised"]))
         )
         for row in rows
@@ -178,30 +159,6 @@ def _numbers(each: DataFrame) -> dict[tuple[int, bool], dict[str, int]]:
     return found
 
 
-def _judged(row: dict[str, object], examples: tuple[str, ...], numbers: dict[str, int] | None) -> Judged:
-    return Judged(
-        str(row["guarantee"]),
-        bool(row["promised"]),
-        int(str(row["runs_judged"])),
-        int(str(row["checked"])),
-        int(str(row["violations"])),
-        int(str(row["runs_broken"])),
-        _note(row, numbers or {}),
-        examples,
-        numbers or {},
-    )
-
-
-def _note(row: dict[str, object], numbers: dict[str, int]) -> str:
-    """What one run's checker had to say; of many runs, what was told apart and why some could not be judged."""
-    if row["runs"] == 1:
-        return str(row["reason"])
-    left = int(str(row["runs"])) - int(str(row["runs_judged"]))
-    told = ", ".join(f"{number:,} {name}" for name, number in numbers.items())
-    unjudged = f"not judged in {left:,} of {row['runs']:,} runs: {row['unjudged']}" if left else ""
-    return "; ".join(part for part in (told, unjudged) if part)
-
-
 def _examples(each: DataFrame, of: Row) -> tuple[str, ...]:
     same = (F.col("guarantee") == of["guarantee"]) & (F.col("promised") == of["promised"])
     found = (
@@ -211,4 +168,4 @@ def _examples(each: DataFrame, of: Row) -> tuple[str, ...]:
         .limit(EXAMPLES_MAX)
         .collect()
     )
-    return tuple(f"run {row['run']}: {row['what']} (rows {', '.join(map(str, row['rows']))})" for row in found)
+    return tuple(example(row["run"], row["what"], row["rows"]) for row in found)

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from threading import current_thread, main_thread
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from epicast.core.errors import EpicastError
+from epicast.pipeline import spark_port
 from epicast.pipeline.java import find_java
 
 try:
@@ -32,7 +32,6 @@ Spark = SparkSession
 """What our jobs are given: they need not know more of Spark than its name."""
 
 ATTEMPTS = 3  # of a task, before its stage fails
-CONNECT_TIMEOUT_S = 5.0
 MEMORY_MB_MIN, MEMORY_MB_MAX = 1024, 8192
 _LOCAL = re.compile(r"local\[(\*|\d+)\]")
 _REMOTE = re.compile(r"(spark|sc)://([\w.-]+)(?::(\d+))?(/.*)?")
@@ -68,9 +67,7 @@ def open_session(master: str | None = None, *, ui: bool = False) -> SparkSession
         raise EpicastError(f"--master: expected {FORMS}, got {master!r}")
     os.environ["PYSPARK_PYTHON"] = sys.executable  # executors run the same Python, with the same packages
     if remote is not None:
-        _require_listener(master, remote[2], int(remote[3] or _PORTS[remote[1]]))
-        if remote[1] == "sc" and "use_ssl=true" not in master:
-            _require_connect(master, remote[2], int(remote[3] or _PORTS["sc"]))
+        _require_spark(master, remote)
     try:
         if remote is not None and remote[1] == "sc":
             spark = _configured(SparkSession.builder.remote(master), _QUERIES).getOrCreate()
@@ -81,6 +78,15 @@ def open_session(master: str | None = None, *, ui: bool = False) -> SparkSession
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         raise EpicastError(f"cannot start Spark at {master}: {_reason(error)}") from None
     return spark
+
+
+def _require_spark(master: str, remote: re.Match[str]) -> None:
+    """Spark itself would try for minutes, whatever listens there."""
+    host, port = remote[2], int(remote[3] or _PORTS[remote[1]])
+    if remote[1] == "sc":
+        spark_port.require_connect(master, host, port, tls="use_ssl=true" in master)
+    else:
+        spark_port.require_master(master, host, port)
 
 
 def _classic(master: str, local: re.Match[str] | None, host: str, *, ui: bool) -> SparkSession:
@@ -165,28 +171,6 @@ def _memory_mb() -> int:
 
 def _quiet_logs() -> Path:
     return Path(str(files("epicast.pipeline").joinpath("log4j2.properties")))
-
-
-def _require_listener(master: str, host: str, port: int) -> None:
-    """Spark itself would try for minutes."""
-    try:
-        socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
-    except OSError as error:
-        why = error.strerror or "no answer"
-        raise EpicastError(f"cannot reach {master}: {why}; is it running, and is the port right?") from None
-
-
-def _require_connect(master: str, host: str, port: int) -> None:
-    """Another service on that port may accept a connection and never answer; the client would wait for ever."""
-    import grpc  # type: ignore[import-untyped]
-
-    with grpc.insecure_channel(f"{host}:{port}") as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
-        except grpc.FutureTimeoutError:
-            raise EpicastError(
-                f"cannot reach {master}: what listens there is not Spark Connect; check the port"
-            ) from None
 
 
 def _reason(error: BaseException) -> str:

@@ -65,9 +65,9 @@ def _with_duckdb(job: Job) -> Result:
 
 def _by_duckdb(path: Path, out: Path, job: Job) -> pa.Table:
     from epicast.pipeline import analysis
-    from epicast.pipeline.analyse import TASK_MEMORY_MB
     from epicast.pipeline.duck import DuckKernel
     from epicast.pipeline.layout import Layout
+    from epicast.pipeline.small_runs import TASK_MEMORY_MB
     from epicast.trace.run import RunFolder
 
     layout, run = Layout(out), RunFolder.open(path).require_complete()
@@ -93,8 +93,9 @@ def _with_spark(job: Job) -> Result:
 
 
 def _by_spark(spark: Spark, runs_at: Path, out: Path, job: Job) -> pa.Table:
-    from epicast.pipeline.analyse import LARGE_ROWS, Plan, analyse_runs
+    from epicast.pipeline.analyse import analyse_runs
     from epicast.pipeline.layout import Layout
+    from epicast.pipeline.small_runs import LARGE_ROWS, Plan
 
     frame = spark.createDataFrame(list(_rows_of(runs_at).items()), "run string, rows long")
     plan = Plan(Layout(out, runs_at=runs_at).make(), large_rows=LARGE_ROWS if job.data == "many" else 0)
