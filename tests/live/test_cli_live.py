@@ -17,7 +17,9 @@ import pytest
 from epicast.cli.live_options import JOIN_S
 from epicast.cli.top_view import Look, lasting, rates, top_view
 from epicast.core.errors import EpicastError
+from epicast.live.messages import Message
 from epicast.live.pages import fetch_status
+from epicast.live.pubsub import Printer
 from epicast.live.settings import Settings, make_node
 from tests.live.certified import make_cluster
 from tests.live.programs import Program
@@ -129,7 +131,38 @@ def test_what_is_published_is_printed() -> None:
                 assert lines.wait() == 0
             assert reader.wait() == 0
             first, *others = reader.rest()
-            assert (first, sorted(others)) == ("1.08", ["", "0.92", "0.93"])  # this stack promises no order
+            assert first == "prices/eur 1.08"
+            assert sorted(others) == [
+                "prices/usd ",
+                "prices/usd 0.92",
+                "prices/usd 0.93",
+            ]  # this stack promises no order
+
+
+@pytest.mark.parametrize(
+    ("words", "line"), [(["a/b"], "1"), (["a/b", "--topic"], "a/b 1"), (["**"], "a/b 1"), (["a/*", "--no-topic"], "1")]
+)
+def test_the_topic_is_printed_under_wildcards_or_as_told(words: list[str], line: str) -> None:
+    with Program("node") as node:
+        address = node.line().split(" ")[0]
+        with Program("sub", *words, "--seed", address, "--count", 1) as reader:
+            reader.until("subscribed")
+            with Program("pub", "a/b", "1", "--seed", address) as one:
+                assert one.wait() == 0
+            assert (reader.wait(), reader.rest()) == (0, [line])
+
+
+def test_a_hostile_topic_stays_on_its_line() -> None:
+    printer = Printer(None, print, as_json=False, topics=True)
+    message = Message("a\nb\x1b[2J", b"1", "127.0.0.1:1", 0, 1, 1)
+    assert printer._line(message) == b"a?b?[2J 1\n"
+
+
+@pytest.mark.parametrize("command", [["sub", "prices/#"], ["sub", "+/eur"], ["sub", "prices.>"], ["pub", "a/#", "x"]])
+def test_wildcards_of_other_systems_are_refused_in_one_line(shell: Shell, nobody: str, command: list[str]) -> None:
+    said = shell.refusal(*command, "--seed", nobody)
+    expected = "wildcards are for subscriptions" if command[0] == "pub" else "write * for one level"
+    assert expected in said
 
 
 def test_messages_and_receipts_as_json() -> None:
@@ -182,7 +215,7 @@ def test_ctrl_c_ends_a_publisher_after_what_it_has_published() -> None:
                 assert publisher.json()["topic"] == "a"
                 assert publisher.stop(signal.SIGINT) == 130
                 assert publisher.errors() == ["epicast: interrupted"]
-            assert (reader.wait(), reader.rest()) == (0, ["first"])
+            assert (reader.wait(), reader.rest()) == (0, ["a first"])
 
 
 def test_input_that_cannot_be_read_is_one_line() -> None:
@@ -237,7 +270,7 @@ def test_a_cluster_with_keys_is_for_those_who_have_them(tmp_path: Path, shell: S
             reader.until("subscribed")
             with Program("pub", "a", "signed", "--seed", told["address"], *member) as one:
                 assert one.wait() == 0
-            assert (reader.wait(), reader.rest()) == (0, ["signed"])
+            assert (reader.wait(), reader.rest()) == (0, ["a signed"])
         said = shell.refusal("sub", "**", "--seed", told["address"], "--cluster", "prices", "--timeout", "0.5")
         assert "TLS on one side only?" in said or "no answer" in said
         assert fetch_status(told["admin"])["secure"]

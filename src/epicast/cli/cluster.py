@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epicast.cli import completion as names
 from epicast.cli.live_options import Json, Quiet
 from epicast.cli.options import option
 
@@ -19,7 +20,9 @@ NOT_DELIVERED = 1
 
 def cluster(
     nodes: Annotated[int, typer.Argument(metavar="N", help="How many processes, up to 200.")],
-    stack: Annotated[str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.")] = "brisa",
+    stack: Annotated[
+        str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.", autocompletion=names.stacks)
+    ] = "brisa",
     order: Annotated[
         list[str] | None,
         option("Cluster", "ORDER", "Of all topics: fifo, causal, total; or PATTERN=ORDER, repeated."),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epicast.cli import completion as names
 from epicast.cli.options import option
 
 JOIN_S = 30.0
@@ -22,7 +23,14 @@ ClusterName = Annotated[
     option("Cluster", "NAME", "Nodes of other clusters are refused. Default: of the keys, or epicast.", "--cluster"),
 ]
 StackName = Annotated[
-    str | None, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file. Default: brisa.", "--stack")
+    str | None,
+    option(
+        "Cluster",
+        "NAME",
+        "See `epicast stacks`; or a stack's TOML file. Default: brisa.",
+        "--stack",
+        autocompletion=names.stacks,
+    ),
 ]
 Order = Annotated[
     list[str] | None,

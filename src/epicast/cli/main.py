@@ -18,6 +18,7 @@ from epicast.cli.bulk import bulk
 from epicast.cli.check import check
 from epicast.cli.cluster import cluster
 from epicast.cli.compare import compare
+from epicast.cli.completion import ASKED, answer, completion
 from epicast.cli.demo import demo
 from epicast.cli.experiments import experiments
 from epicast.cli.help import Command, new_app
@@ -50,6 +51,7 @@ app.command(cls=Command)(sub)
 app.command(cls=Command)(cluster)
 app.command(cls=Command)(members)
 app.command(cls=Command)(top)
+app.command(cls=Command)(completion)
 app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 
@@ -96,6 +98,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
+    if os.environ.get(ASKED):
+        answer(typer.main.get_group(app))
     sys.exit(run(sys.argv[1:]))
 
 

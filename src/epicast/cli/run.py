@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from epicast.cli import completion as names
 from epicast.cli.pipeline_options import Master, Ui, stages
 
 if TYPE_CHECKING:
@@ -17,7 +18,14 @@ BROKEN, INCOMPLETE = 1, 2
 
 
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="See `epicast experiments`; or your own file.toml.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="See `epicast experiments`; or your own file.toml.",
+            autocompletion=names.experiments,
+        ),
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="A smaller variant, for a first look.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where results go. Default: results/NAME.")] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds each point runs with.")] = None,

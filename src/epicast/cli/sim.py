@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from epicast.cli import completion as names
 from epicast.cli.options import option
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ def sim(
     scenario: Annotated[
         Path | None, typer.Argument(metavar="SCENARIO.toml", help="A scenario file; options win over it.")
     ] = None,
-    stack: Annotated[str | None, option("Scenario", "NAME", "See `epicast stacks`; or a stack's TOML file.")] = None,
+    stack: Annotated[
+        str | None,
+        option("Scenario", "NAME", "See `epicast stacks`; or a stack's TOML file.", autocompletion=names.stacks),
+    ] = None,
     nodes: Annotated[int | None, option("Scenario", "N", "How many processes.")] = None,
     messages: Annotated[int | None, option("Scenario", "N", "How many are published.")] = None,
     rate: Annotated[float | None, option("Scenario", "R", "Messages a second, of all sources together.")] = None,

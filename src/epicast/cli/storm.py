@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epicast.cli import completion as names
+
 if TYPE_CHECKING:
     from epicast.sim.storm import Verdict
 
@@ -15,7 +17,7 @@ def storm(
     runs: Annotated[
         int, typer.Option(metavar="N", min=1, max=1_000_000, help="How many, with seeds from there on.")
     ] = 1,
-    stack: Annotated[str, typer.Option(metavar="NAME", help="A named stack.")] = "brisa",
+    stack: Annotated[str, typer.Option(metavar="NAME", help="A named stack.", autocompletion=names.stacks)] = "brisa",
     engine: Annotated[str, typer.Option(metavar="NAME", help="auto, pure or compiled.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the scenario of the storm and do not run it.")] = False,

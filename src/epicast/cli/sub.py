@@ -19,7 +19,7 @@ def sub(
     seconds: Annotated[float | None, option("Messages", "S", "End after so long.", min=0.1)] = None,
     policy: Annotated[
         str,
-        option("Messages", "NAME", "If we do not keep up: block, drop-oldest, drop-newest or disconnect."),
+        option("Messages", "NAME", "When this subscriber falls behind: block, drop-oldest, drop-newest or disconnect."),
     ] = "drop-oldest",
     as_they_come: Annotated[
         bool, option("Messages", None, "Do not wait for the order of the topic.", "--as-they-come")
@@ -35,11 +35,21 @@ def sub(
     name: live.Name = None,
     sign: live.Sign = False,
     insecure: live.Insecure = False,
+    topics: Annotated[
+        bool | None,
+        option(
+            "Output",
+            None,
+            "Print the topic before each payload. Default: where PATTERN has wildcards.",
+            "--topic/--no-topic",
+        ),
+    ] = None,
     as_json: Annotated[bool, option("Output", None, "Print a JSON object for each message and gap.", "--json")] = False,
     quiet: live.Quiet = False,
 ) -> None:
     """Print the messages of a topic, or of all topics that match a pattern, one a line.
 
+    Where the pattern has wildcards, each line begins with the topic of the message and a blank.
     Where messages are missing, stderr says so. With --count and --seconds, the exit code is 1 if there were too few.
     """
     from typing import Any, cast
@@ -59,6 +69,7 @@ def sub(
             order="none" if as_they_come else None,
             count=count,
             as_json=as_json,
+            topics=topics,
             seconds=seconds,
             join_s=timeout,
             note=(lambda text: None) if quiet else note,

@@ -1,4 +1,8 @@
-"""Topics are texts with levels, like `prices/eur`; a pattern may have `*` for one level and `**` for any number."""
+"""Topics are texts with levels, like `prices/eur`; a pattern may have `*` for one level and `**` for any number.
+
+The wildcards of MQTT (`+`, `#`), NATS (`>`) and AMQP (`#`) are refused where they would be wildcards there, in topics
+and in patterns: taken as text, they would match nothing, and nothing would say so.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from epicast.core.errors import EpicastError
 from epicast.core.message import TOPIC_LENGTH_MAX
 
 ONE, ANY = "*", "**"
+FOREIGN = ("+", "#", ">")
+HINT = "write * for one level (+ elsewhere) and ** for any number of levels (# or > elsewhere), with / between levels"
 FINE_MAX = 4096
 _fine: set[str] = set()  # topics that were looked at before
 
@@ -17,8 +23,8 @@ def require_topic(topic: str) -> None:
     if type(topic) is str and topic in _fine:
         return
     _require_text(topic)
-    if "*" in topic:
-        raise EpicastError(f"topic {topic!r}: * is for subscriptions; publish on one topic")
+    if "*" in topic or _has_foreign_wildcard(topic):
+        raise EpicastError(f"topic {topic!r}: wildcards are for subscriptions; publish on one topic")
     if len(_fine) >= FINE_MAX:
         _fine.clear()
     _fine.add(topic)
@@ -31,14 +37,21 @@ def _require_text(topic: str) -> None:
         raise EpicastError(f"topic {topic!r} has an empty level: no / at its ends, none twice")
 
 
+def _has_foreign_wildcard(text: str) -> bool:
+    """NATS and AMQP have dots between levels."""
+    return any(part in FOREIGN for level in text.split("/") for part in level.split("."))
+
+
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> tuple[str, ...]:
     """Its levels; raises if it is none."""
     _require_text(pattern)
+    if _has_foreign_wildcard(pattern):
+        raise EpicastError(f"pattern {pattern!r}: {HINT}")
     levels = tuple(pattern.split("/"))
     for level in levels:
         if "*" in level and level not in (ONE, ANY):
-            raise EpicastError(f"pattern {pattern!r}: * and ** stand for whole levels")
+            raise EpicastError(f"pattern {pattern!r}: * and ** stand for whole levels, with / between levels")
     return levels
 
 
@@ -61,6 +74,10 @@ def matches(pattern: str, topic: str) -> bool:
         else:
             return False
     return all(level == ANY for level in wanted[at:])
+
+
+def has_wildcard(pattern: str) -> bool:
+    return any(level in (ONE, ANY) for level in compiled(pattern))
 
 
 def covers(wide: str, narrow: str) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from epicast.core.errors import EpicastError
-from epicast.experiments.evaluation import Evaluate
 from epicast.pipeline.sweep.experiment import Experiment
+
+if TYPE_CHECKING:
+    from epicast.experiments.evaluation import Evaluate
 
 
 def names() -> list[str]:

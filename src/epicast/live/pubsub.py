@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from epicast.core.errors import EpicastError
-from epicast.core.patterns import compiled, require_topic
+from epicast.core.patterns import has_wildcard, require_topic
 from epicast.live.blocking import everything, lines, write_all
 from epicast.live.config import Policy
 from epicast.live.messages import Correction, Gap, Message, Receipt
@@ -104,16 +104,18 @@ async def subscribe(
     order: str | None = None,
     count: int | None,
     as_json: bool,
+    topics: bool | None = None,
     seconds: float | None,
     join_s: float,
     note: Note,
 ) -> int:
-    """How many messages were printed until there were `count`, the time was over or we were stopped."""
-    compiled(pattern)
+    """How many messages were printed until there were `count`, the time was over or we were stopped. `topics`: before
+    each payload; None: if the pattern has wildcards."""
+    many = has_wildcard(pattern)
     _require_somebody(settings)
     with on_stop() as stopped:
         async with running(make_node(settings)) as node:
-            printer = Printer(count, note, as_json=as_json)
+            printer = Printer(count, note, as_json=as_json, topics=many if topics is None else topics)
             await unless(stopped, _listen(node, pattern, policy, order, printer, seconds, join_s, note))
             return printer.printed
 
@@ -144,8 +146,8 @@ async def _listen(
 class Printer:
     """Messages on stdout: all that waited at once, so that a slow reader slows nothing but this subscription."""
 
-    def __init__(self, count: int | None, note: Note, *, as_json: bool) -> None:
-        self._count, self._note, self._as_json = count, note, as_json
+    def __init__(self, count: int | None, note: Note, *, as_json: bool, topics: bool = False) -> None:
+        self._count, self._note, self._as_json, self._topics = count, note, as_json, topics
         self.printed = 0
 
     @property
@@ -172,7 +174,13 @@ class Printer:
         if isinstance(item, Correction):
             self._note("a message that belongs before some of these came late:")
             item = item.message
-        return item.payload + b"\n"
+        topic = _shown(item.topic) + b" " if self._topics else b""
+        return topic + item.payload + b"\n"
+
+
+def _shown(topic: str) -> bytes:
+    """No line breaks and no orders to the terminal, whatever a publisher called it."""
+    return "".join(letter if letter.isprintable() else "?" for letter in topic).encode("utf-8", "replace")
 
 
 def item_table(item: Item) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 
 import pytest
@@ -26,6 +28,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert process.returncode == 0
     assert "Usage: epicast" in out
     assert not {"numpy", "pyspark", "pyarrow", "rich", "simpy", "msgspec"} & set(err.split())
+
+
+def test_the_package_is_a_command_too() -> None:
+    command = [sys.executable, "-m", "epicast"]
+    done = subprocess.run([*command, "stacks", "--json"], capture_output=True, text=True, check=True)
+    assert {each["name"] for each in json.loads(done.stdout)["stacks"]} == set(stack.names())
+    refused = subprocess.run([*command, "nonesuch"], capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
 def test_without_a_command_it_shows_the_help(shell: Shell) -> None:
