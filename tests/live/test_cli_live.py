@@ -390,7 +390,7 @@ def test_long_lists_and_odd_names_are_shown_well(capsys: pytest.CaptureFixture[s
         (["node", "--trace-level", "off"], "trace_level: expected one of full, deliveries"),
         (["node", "no-such-file.toml"], "no-such-file.toml: No such file or directory"),
         (["node", "--timeout", "0"], "--timeout"),
-        (["pub", "a/*", "x", "--seed", "127.0.0.1:1"], "* is for subscriptions"),
+        (["pub", "a/*", "x", "--seed", "127.0.0.1:1"], "wildcards are for subscriptions"),
         (["pub", "a", "x", "--whole"], "--whole is for stdin"),
         (["pub", "a", "x", "--header", "unit"], "--header unit: expected name=text"),
         (["sub", "a/b*", "--seed", "127.0.0.1:1"], "* and ** stand for whole levels"),

@@ -1,4 +1,4 @@
-"""Completion in a shell: the script is printed, never written; a shell that runs it gets commands, options and names."""
+"""Completion in a shell: the script is printed, never written; a shell that runs it gets commands and names."""
 
 from __future__ import annotations
 
