@@ -23,6 +23,7 @@ DAY_US = 86_400_000_000
 Duration = Annotated[int, msgspec.Meta(ge=0, le=DAY_US, extra={"duration": True})]
 """Microseconds. TOML and flags may say "250ms", "1.5s", "2min" instead."""
 PositiveDuration = Annotated[int, msgspec.Meta(ge=1, le=DAY_US, extra={"duration": True})]
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
@@ -44,9 +45,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         for key, kind in field_types(type(self)).items():
             value = getattr(self, key)
-            checked = _checked(key, value, kind)
-            if checked is not value:  # a text became a duration, a table a config
-                msgspec.structs.force_setattr(self, key, checked)
+            found = checked(key, value, kind)
+            if found is not value:  # a text became a duration, a table a config
+                msgspec.structs.force_setattr(self, key, found)
         self.check()
 
     def check(self) -> None:
@@ -59,9 +60,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         types = field_types(cls)
         settings = _full_names(types, settings, where)
         for key in settings:
-            if key not in types:
+            if key not in types or not isinstance(key, str):
                 raise ConfigError(_unknown_key(_dotted(where, key), key, list(types)))
-        values = {key: _checked(_dotted(where, key), settings[key], types[key]) for key in settings}
+        values = {key: checked(_dotted(where, key), settings[key], types[key]) for key in settings}
         missing = [field.name for field in msgspec.structs.fields(cls) if field.required and field.name not in values]
         if missing:
             key = missing[0]
@@ -118,12 +119,15 @@ def _range(meta: msgspec.Meta | None) -> str:
     return ""
 
 
-def _checked(key: str, value: Any, kind: Any) -> Any:
+def checked(key: str, value: Any, kind: Any) -> Any:
+    """The value as the type `kind` has it; ConfigError if it is not of that type or out of its range."""
     prepared = _prepared(key, value, kind)
     if isinstance(prepared, _configs(kind)):  # it validated itself when it was made
         return prepared
     try:
         return msgspec.convert(prepared, kind)
+    except (AttributeError, UnicodeEncodeError):  # of an array, which msgspec takes for a table, and of lone surrogates
+        raise ConfigError(f"{key}: expected {describe(kind)}, got {_shown(value)}") from None
     except msgspec.ValidationError as error:
         inside = re.search(r"at `\$(.+)`", str(error))
         key = key + inside[1] if inside else key
@@ -169,7 +173,7 @@ def _unwrap(kind: Any) -> tuple[Any, msgspec.Meta | None]:
 
 
 def _unknown_key(dotted: str, key: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
+    close = difflib.get_close_matches(str(key), known, n=1)
     hint = f"did you mean {close[0]}?" if close else "known keys: " + (", ".join(known) or "none")
     return f"{dotted}: unknown key; {hint}"
 

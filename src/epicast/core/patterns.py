@@ -18,23 +18,30 @@ FINE_MAX = 4096
 _fine: set[str] = set()  # topics that were looked at before
 
 
-def require_topic(topic: str) -> None:
-    """One that can be published on."""
+def require_topic(topic: str) -> str:
+    """One that can be published on, as a plain `str`: it may come as a member of an enum."""
     if type(topic) is str and topic in _fine:
-        return
-    _require_text(topic)
+        return topic
+    topic = require_pattern(topic)
     if "*" in topic or _has_foreign_wildcard(topic):
         raise EpicastError(f"topic {topic!r}: wildcards are for subscriptions; publish on one topic")
     if len(_fine) >= FINE_MAX:
         _fine.clear()
     _fine.add(topic)
+    return topic
 
 
-def _require_text(topic: str) -> None:
-    if not isinstance(topic, str) or not topic or len(topic) > TOPIC_LENGTH_MAX:
-        raise EpicastError(f"a topic is a text of 1 to {TOPIC_LENGTH_MAX} characters, got {topic!r}"[:200])
-    if any(not level for level in topic.split("/")):
-        raise EpicastError(f"topic {topic!r} has an empty level: no / at its ends, none twice")
+def require_pattern(pattern: str) -> str:
+    """A text that topics are made of, as a plain `str`; `compiled` looks at its wildcards."""
+    if not isinstance(pattern, str) or not pattern or len(pattern) > TOPIC_LENGTH_MAX:
+        raise EpicastError(f"a topic is a text of 1 to {TOPIC_LENGTH_MAX} characters, got {pattern!r}"[:200])
+    if any(not level for level in pattern.split("/")):
+        raise EpicastError(f"topic {pattern!r} has an empty level: no / at its ends, none twice")
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        raise EpicastError(f"topic {pattern!r} cannot be written in UTF-8") from None
+    return str.__str__(pattern)
 
 
 def _has_foreign_wildcard(text: str) -> bool:
@@ -45,7 +52,7 @@ def _has_foreign_wildcard(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> tuple[str, ...]:
     """Its levels; raises if it is none."""
-    _require_text(pattern)
+    require_pattern(pattern)
     if _has_foreign_wildcard(pattern):
         raise EpicastError(f"pattern {pattern!r}: {HINT}")
     levels = tuple(pattern.split("/"))

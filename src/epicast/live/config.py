@@ -9,8 +9,14 @@ import msgspec
 from epicast.core.config import Config, Duration, PositiveDuration
 
 Bytes = Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)]
+HeaderBytes = Annotated[int, msgspec.Meta(ge=1024, le=(1 << 16) - 1)]  # their length has two bytes in an envelope
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 
+DRESS_BYTES = 4096  # of a frame besides payload and headers: topic, certificate, signature, clocks
+FRAGMENTS_MAX = 1 << 16  # pieces of a message
+PIECE_BYTES = 256  # what a piece costs besides its content, while it waits for the others
+
+TraceLevel = Literal["full", "deliveries"]
 Policy = Literal["block", "drop-oldest", "drop-newest", "disconnect"]
 
 
@@ -20,7 +26,7 @@ class Limits(Config):
     frame_bytes: Bytes = 1 << 20  # a longer frame ends the connection
     message_bytes: Bytes = 1 << 26  # of a published payload; above, an error at the publisher
     fragment_bytes: Bytes = 1 << 18  # a longer payload is split into pieces of this size
-    header_bytes: Bytes = 1 << 14  # of the headers of a message; above, an error at the publisher
+    header_bytes: HeaderBytes = 1 << 14  # of the headers of a message; above, an error at the publisher
     reassembly_bytes: Bytes = 1 << 27  # of messages that are not whole yet; at the cap the oldest is given up
     reassembly_us: PositiveDuration = 30_000_000  # a message not whole by then is given up
 
@@ -54,5 +60,14 @@ class Limits(Config):
 
         if self.peer_queue_high_bytes >= self.peer_queue_bytes:
             raise ConfigError("peer_queue_high_bytes: expected less than peer_queue_bytes")
-        if self.fragment_bytes + 4096 > self.frame_bytes:
-            raise ConfigError("fragment_bytes: expected at least 4096 less than frame_bytes")
+        if self.fragment_bytes + self.header_bytes + DRESS_BYTES > self.frame_bytes:
+            raise ConfigError(
+                f"fragment_bytes: expected at least {DRESS_BYTES} + header_bytes = {DRESS_BYTES + self.header_bytes} "
+                "less than frame_bytes"
+            )
+        if self.message_bytes > self.fragment_bytes * FRAGMENTS_MAX:
+            raise ConfigError(f"message_bytes: expected at most {FRAGMENTS_MAX} times fragment_bytes")
+        if self.message_bytes + -(-self.message_bytes // self.fragment_bytes) * PIECE_BYTES > self.reassembly_bytes:
+            raise ConfigError(
+                f"reassembly_bytes: expected at least message_bytes, and {PIECE_BYTES} more for each of its pieces"
+            )

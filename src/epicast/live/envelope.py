@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from epicast.core.errors import WireError
+from epicast.live.config import FRAGMENTS_MAX
 
 SIGNED, HEADERS, FRAGMENT = 1, 2, 4
 KNOWN = SIGNED | HEADERS | FRAGMENT
@@ -26,7 +27,6 @@ _FRAGMENT = Struct(">QII")
 _SIGNATURE_BYTES = 64
 _SIZE = Struct(">H")
 PLAIN_BYTES = PLAIN.size
-FRAGMENTS_MAX = 1 << 16
 TIME_MAX = (1 << 63) - 1
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])

@@ -35,7 +35,7 @@ class Identity:
 
 def require_name(what: str, text: str) -> str:
     """The text, if it can be the name of a cluster or a node."""
-    if not re.fullmatch(_NAME, text):
+    if not isinstance(text, str) or not re.fullmatch(_NAME, text):
         raise EpicastError(
             f"{what}: expected up to 63 letters, digits, dots, hyphens and underscores, got {_short(text)}"
         )
@@ -81,5 +81,6 @@ def require_host(identity: Identity, node_id: str) -> None:
         )
 
 
-def _short(text: str) -> str:
+def _short(text: object) -> str:
+    text = str(text)
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from epicast.core.errors import EpicastError
 from epicast.core.ids import NODE_ID_LENGTH_MAX
 
-PORT_MAX = 65_535
+PORT_MAX, PORT_DIGITS_MAX = 65_535, 5
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 INCARNATION_LENGTH = 8
 
@@ -42,8 +42,9 @@ def parse_address(text: str, *, default_port: int | None = None) -> Address:
     if not colon and default_port is not None:
         host, port = text, str(default_port)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX or _spaced(host):
-        raise EpicastError(f"expected an address like 127.0.0.1:7946, got {text!r}")
+    digits = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX
+    if not host or not digits or int(port) > PORT_MAX or _spaced(host):
+        raise EpicastError(f"expected an address like 127.0.0.1:7946, got {text!r}"[:200])
     return Address(host, int(port))
 
 

@@ -21,10 +21,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
-from epicast.core.ids import PLACE_LENGTH_MAX
-from epicast.core.patterns import require_topic
-from epicast.live import envelope
-from epicast.live.config import Limits, Policy
+from epicast.core.patterns import require_pattern, require_topic
+from epicast.live import arguments, envelope
+from epicast.live.config import Limits, Policy, TraceLevel
 from epicast.live.connection import Connection
 from epicast.live.door import Door
 from epicast.live.driver import Driver
@@ -40,7 +39,6 @@ from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
 from epicast.live.switchboard import Switchboard
 from epicast.live.tuning import tuned
-from epicast.stacks import stack as stacks
 from epicast.stacks.node import message_types
 from epicast.stacks.stack import Stack
 from epicast.wire.frames import Run
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from epicast.live.recorder import Recorder
     from epicast.live.tls import Tls
 
-NAME_LENGTH_MAX = 100
+Payload = bytes | bytearray | memoryview
 TIDY_S = 0.5
 READY_LOOK_S = 0.1
 ROOM_LOOK_S = 0.01
@@ -64,7 +62,7 @@ class Node:
         *,
         listen: str = "127.0.0.1:0",
         seeds: Sequence[str] = (),
-        stack: str | Stack = "brisa",
+        stack: str | Stack | Mapping[str, Any] = "brisa",
         cluster: str = "epicast",
         advertise: str | None = None,
         tls: Tls | None = None,
@@ -73,24 +71,27 @@ class Node:
         discovery: Sequence[Discovery | LocalCalls] = (),
         limits: Limits | Mapping[str, Any] | None = None,
         trace: str | Path | None = None,
-        trace_level: str = "full",
+        trace_level: TraceLevel = "full",
         area: str = "",
         order: str | Mapping[str, str] | None = None,
         order_settings: Mapping[str, Any] | None = None,
     ) -> None:
         """`listen`: port 0 lets the system choose. `advertise`: the address under which others reach us, if it is not
-        the one that we listen at. `sign`: publish signed messages and accept no others (needs `tls`). `insecure`:
-        without TLS, listen beyond this machine all the same. `trace`: a folder for what happens. `area`: where the node
-        is, from the largest region to the smallest, as in `eu/paris`; some stacks choose neighbours by it. `order`:
-        "fifo", "causal" or "total" for all topics, or by pattern, as in `{"ledger/**": "total"}`; alike on all nodes.
-        `order_settings`: of these orders, by name."""
+        the one that we listen at. `stack`: its name, or a table as in a stack's file. `sign`: publish signed messages
+        and accept no others (needs `tls`). `insecure`: without TLS, listen beyond this machine all the same. `trace`: a
+        folder for what happens. `area`: where the node is, from the largest region to the smallest, as in `eu/paris`;
+        some stacks choose neighbours by it. `order`: "fifo", "causal" or "total" for all topics, or by pattern, as in
+        `{"ledger/**": "total"}`; alike on all nodes. `order_settings`: of these orders, by name."""
+        arguments.require(listen=listen, advertise=advertise, cluster=cluster, area=area, trace_level=trace_level)
+        arguments.require_keys(tls, sign=sign, insecure=insecure)
+        arguments.require_tables(order, order_settings)
+        arguments.require_discovery(discovery)
+        arguments.require_folder(trace)
         self._listen = parse_address(listen)
         self._advertise = parse_address(advertise) if advertise else None
         self._seeds = Seeds(seeds)
-        chosen = stacks.load(stack) if isinstance(stack, str) else stack
+        chosen = arguments.stack_of(stack)
         self._stack = tuned(with_order(chosen, order, order_settings))
-        if not cluster or len(cluster) > NAME_LENGTH_MAX:
-            raise EpicastError(f"cluster: expected a name of 1 to {NAME_LENGTH_MAX} characters, got {cluster!r}")
         self.cluster = cluster
         self._tls, self._sign = tls, sign
         if tls is None and not self._listen.loopback and not insecure:
@@ -98,18 +99,14 @@ class Node:
                 f"{self._listen} can be reached by others and there is no TLS: make keys with `epicast keys`, "
                 "listen at 127.0.0.1, or say insecure"
             )
-        if sign and tls is None:
-            raise EpicastError("signed messages need the keys of this node: give tls")
         if sign and chosen.dissemination.protocol == "balls":
             raise EpicastError("what travels in balls cannot be signed: use stack brisa with order total")
-        if len(area) > PLACE_LENGTH_MAX:
-            raise EpicastError(f"area: expected at most {PLACE_LENGTH_MAX} characters, got {len(area)}")
         self._discovery = tuple(discovery)
-        self.limits = limits if isinstance(limits, Limits) else Limits.load(dict(limits or {}), "limits")
+        self.limits = arguments.limits_of(limits)
         self._trace, self._trace_level, self._area = trace, trace_level, area
         self.address = ""  # where we listen
         self.id = ""
-        self._running = False
+        self._started = self._running = False
         self._groups = 0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -125,19 +122,41 @@ class Node:
         await self.stop()
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
+        if self._started:
+            raise EpicastError("the node was started before: stop it first, or make another one")
+        self._started = True
+        self._recorder: Recorder | None = None
         door = Door(self.limits, self.cluster, self._tls)
+        try:
+            await self._start(door)
+        except BaseException:
+            if self._running:
+                await self.stop()
+            else:
+                self._abandon(door)
+            raise
+
+    def _abandon(self, door: Door) -> None:
+        """The start failed half way."""
+        self._started = False
+        door.shut()
+        for each in self._discovery:
+            each.close()
+        if self._recorder is not None:
+            self._recorder.end({})
+
+    async def _start(self, door: Door) -> None:
+        loop = asyncio.get_running_loop()
         listening = await door.listen(loop, self._listen)
         address = self._advertise or Address(listening.host, listening.port)
         if self._advertise is not None and not self._advertise.port:
             address = Address(self._advertise.host, listening.port)
         chance = secrets.SystemRandom()
         self.address, self.id = str(address), make_id(address, new_incarnation(chance.randrange))
-        try:
-            self._require_own_host()
-        except EpicastError:
-            door.shut()
-            raise
+        if self._tls is not None:
+            from epicast.live.tls import require_own
+
+            require_own(self._tls, self.id, self.cluster)
         self.started_us = self.unix_us()
         rng = Random(chance.getrandbits(64))
         self._recorder = self._make_recorder()
@@ -171,16 +190,6 @@ class Node:
         if self._seeds or self._discovery:
             self._tasks.append(loop.create_task(self._joining.run()))
 
-    def _require_own_host(self) -> None:
-        """Others would refuse us: better to say so here."""
-        if self._tls is not None:
-            from epicast.live.tls import require_host
-
-            identity = self._tls.identity()
-            require_host(identity, self.id)
-            if identity.cluster != self.cluster:
-                raise EpicastError(f"the keys are for cluster {identity.cluster}, this node is of {self.cluster}")
-
     def _tidy(self) -> None:
         self._board.reassembly.expire(self.unix_us())
         self._tidying = asyncio.get_running_loop().call_later(TIDY_S, self._tidy)
@@ -196,12 +205,14 @@ class Node:
         for each in self._discovery:
             each.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
         self._stack_node.leave()
         self._driver.running = False
         self._board.close()
         await self._hub.shut()
         if self._recorder is not None:
             self._recorder.end(dict(self._hub.counters))
+        self._started = False
 
     def _accepted(self) -> Connection:
         return Connection(self._hub, dialled=False)
@@ -233,6 +244,8 @@ class Node:
 
     async def ready(self, timeout: float | None = 30.0) -> None:
         """Joined: what we publish from now on reaches others. At once for a node without seeds: it is the first."""
+        self._require_running()
+        arguments.require(timeout=timeout)
         if not self._seeds and not self._discovery:
             return
         try:
@@ -250,6 +263,8 @@ class Node:
     def neighbours(self) -> list[str]:
         """The processes that we exchange messages with, over connections that are up; where the membership holds none
         for its neighbours (Cyclon), they are made as needed."""
+        if not self._running:
+            return []
         links, members = self._hub.links, self._stack_node.membership
         peers = [str(peer) for peer in members.peers()]
         if not members.holds_links:
@@ -270,6 +285,8 @@ class Node:
         a `Gap` in their place, "disconnect" ends the subscription with an error. `order`: nothing for that of each
         topic, "none" for messages as they come, or an order that all these topics must have."""
         self._require_running()
+        pattern = require_pattern(pattern)
+        arguments.require(messages_max=messages_max, bytes_max=bytes_max)
         if policy not in ("block", "drop-oldest", "drop-newest", "disconnect"):
             raise EpicastError(f"policy: expected block, drop-oldest, drop-newest or disconnect, got {policy!r}")
         if order is not None:
@@ -279,19 +296,29 @@ class Node:
     def waiting(self, topic: str | None = None) -> list[Waiting]:
         """The messages that wait for their turn in the total order of their topic. An application that cannot wait may
         look at them, or `take` one whose probability is high enough for it."""
+        self._require_running()
+        if topic is not None:
+            topic = require_topic(topic)
         opened = ((self._board.opened(event), odds) for event, odds in self._orders.waiting(topic))
         return [Waiting(message, odds) for message, odds in opened if message is not None]
 
     def take(self, message_id: tuple[str, int]) -> Message | None:
         """One of the messages that wait, before its turn: subscribers of this node will not get it then. None if it
         does not wait any more."""
-        event = self._orders.take_early(*message_id)
+        self._require_running()
+        event = self._orders.take_early(*arguments.message_id_of(message_id))
         return None if event is None else self._board.opened(event)
 
     async def publish(
-        self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None, wait: bool = True
+        self, topic: str, payload: Payload, *, headers: Mapping[str, str] | None = None, wait: bool = True
     ) -> Receipt:
         """`wait`: while a neighbour cannot take more; otherwise that raises `QueueFull`."""
+        if wait is not True:
+            arguments.require(wait=wait)
+        self._require_running()
+        topic = require_topic(topic)
+        if type(payload) is not bytes:
+            payload = arguments.bytes_of(payload)
         if self._hub.congestion:
             if not wait:
                 raise QueueFull("a neighbour cannot take more now: wait, or publish less")
@@ -302,9 +329,12 @@ class Node:
             return self._publish(topic, payload, headers)
         return await self._publish_in_pieces(topic, payload, headers, wait=wait)
 
-    def publish_now(self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> Receipt:
+    def publish_now(self, topic: str, payload: Payload, *, headers: Mapping[str, str] | None = None) -> Receipt:
         """Without waiting, from code that is not a coroutine. `QueueFull` if a neighbour cannot take more."""
         self._require_running()
+        topic = require_topic(topic)
+        if type(payload) is not bytes:
+            payload = arguments.bytes_of(payload)
         if self._hub.congestion:
             raise QueueFull("a neighbour cannot take more now: wait, or publish less")
         if not self._stack_node.has_room(topic):
@@ -321,12 +351,10 @@ class Node:
             await asyncio.sleep(ROOM_LOOK_S)
 
     def _publish(self, topic: str, payload: bytes, headers: Mapping[str, str] | None) -> Receipt:
-        self._require_running()
-        require_topic(topic)
-        if type(payload) is not bytes:
-            raise EpicastError(f"a payload is bytes, got {type(payload).__name__}")
-        if headers or self._guard is not None:
-            packed = envelope.pack(self.unix_us(), payload, self._packed(headers))
+        if not self._running:  # it was stopped while we waited
+            self._require_running()
+        if headers is not None or self._guard is not None:
+            packed = envelope.pack(self.unix_us(), payload, arguments.packed_headers(headers, self.limits))
             if self._guard is not None:
                 return self._broadcast_signed(topic, packed)
         else:
@@ -336,13 +364,12 @@ class Node:
     async def _publish_in_pieces(
         self, topic: str, payload: bytes, headers: Mapping[str, str] | None, *, wait: bool
     ) -> Receipt:
-        require_topic(topic)
         limits = self.limits
         if len(payload) > limits.message_bytes:
             raise EpicastError(
                 f"a payload of {len(payload):,} bytes; the limit is {limits.message_bytes:,} (message_bytes)"
             )
-        packed_headers = self._packed(headers)
+        packed_headers = arguments.packed_headers(headers, self.limits)
         size = limits.fragment_bytes
         count = -(-len(payload) // size)
         self._groups += 1
@@ -362,16 +389,6 @@ class Node:
             first = first or receipt
         assert first is not None
         return Receipt(first.id, first.neighbours, first.waiting, first.dropped, count)
-
-    def _packed(self, headers: Mapping[str, str] | None) -> bytes:
-        if headers and not all(isinstance(part, str) for pair in headers.items() for part in pair):
-            raise EpicastError("headers are texts by their names, like {'unit': 'usd'}")
-        packed = envelope.pack_headers(dict(headers) if headers else None)
-        if len(packed) > self.limits.header_bytes:
-            raise EpicastError(
-                f"headers of {len(packed):,} bytes; the limit is {self.limits.header_bytes:,} (header_bytes)"
-            )
-        return packed
 
     def _broadcast(self, topic: str, dressed: bytes) -> Receipt:
         hub = self._hub

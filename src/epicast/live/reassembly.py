@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from epicast.live.config import PIECE_BYTES
 from epicast.live.envelope import Envelope
 
 Lost = Callable[[str, str], None]
 """Is told the source of a message that was given up, and why."""
-
-
-PIECE_BYTES = 256  # what a piece costs besides its content
 
 
 class _Parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from epicast.core.errors import EpicastError
@@ -18,9 +18,10 @@ class Seeds:
     """Entries are `host:port`, a name with several addresses, or `@file` with one entry a line."""
 
     def __init__(self, entries: Sequence[str]) -> None:
-        if isinstance(entries, str):
-            raise EpicastError(f'seeds: expected a list like ["127.0.0.1:7946"], got {entries!r}')
-        self._entries = list(entries)
+        fits = isinstance(entries, Iterable) and not isinstance(entries, str | bytes | Mapping)
+        self._entries = list(entries) if fits else []
+        if not fits or not all(isinstance(entry, str) for entry in self._entries):
+            raise EpicastError(f'seeds: expected a list like ["127.0.0.1:7946"], got {entries!r}'[:200])
         for entry in self._entries:
             if not entry.startswith("@"):
                 parse_address(entry, default_port=DEFAULT_PORT)

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from epicast.core.config import PositiveInt, checked
+from epicast.core.errors import EpicastError
 from epicast.live.config import Policy
 from epicast.live.messages import Correction, Gap, Message, SlowSubscriber
 
@@ -22,6 +24,11 @@ class Subscription:
 
     Items are messages, and a `Gap` wherever messages were lost; a `Correction`, where topics are in total order and
     the stack hands over what comes late. `lost` counts what was lost.
+
+    Reading it outside of `async with` raises. A loop alone could open it but not close it: after `break` its queue
+    would go on filling, and with the policy "block" it would hold up the whole cluster.
+
+    Several tasks may read one subscription: each item goes to one of them.
     """
 
     def __init__(
@@ -42,9 +49,10 @@ class Subscription:
         self._messages_max, self._bytes_max = messages_max, bytes_max
         self._queue: deque[Item] = deque()
         self._bytes = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []  # readers, while there is nothing to read
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
+        self._opened = False  # at some time
         self._failure: Exception | None = None
         self._gap = 0  # lost since the last item that was queued: told before the next
         self._blocks = False
@@ -52,8 +60,10 @@ class Subscription:
     # For the application
 
     async def __aenter__(self) -> Subscription:
-        self._open = True
+        if self._opened:
+            raise EpicastError(f"subscription {self.pattern!r} was opened before: subscribe again")
         self._board.add(self)
+        self._open = self._opened = True
         return self
 
     async def __aexit__(
@@ -65,8 +75,8 @@ class Subscription:
         if self._open:
             self._open = False
             self._board.remove(self)
-            self._unblock()
             self._wake()
+            self._unblock()
 
     def __aiter__(self) -> Subscription:
         return self
@@ -78,8 +88,12 @@ class Subscription:
         self._taken(item)
         return item
 
-    async def batches(self, most: int = 1024) -> AsyncIterator[list[Item]]:
+    def batches(self, most: int = 1024) -> AsyncIterator[list[Item]]:
         """All that waits, at once: for applications that handle many messages a second."""
+        checked("most", most, PositiveInt)
+        return self._batches(most)
+
+    async def _batches(self, most: int) -> AsyncIterator[list[Item]]:
         while True:
             try:
                 if not self._queue:
@@ -109,13 +123,24 @@ class Subscription:
             if self._gap:
                 self._queue.append(Gap(self._gap, self.policy))
                 self._gap = 0
+            elif not self._opened:
+                raise EpicastError("the subscription is not open: use `async with node.subscribe(...) as messages`")
             elif not self._open:
                 raise self._failure or StopAsyncIteration
             else:
-                if self._loop is None:
-                    self._loop = asyncio.get_running_loop()  # a system call each time, in Python 3.11
-                self._waiter = self._loop.create_future()
-                await self._waiter
+                await self._next_offer()
+
+    async def _next_offer(self) -> None:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()  # a system call each time, in Python 3.11
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:  # the reader does not wait any more
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
 
     def _taken(self, item: Item) -> None:
         self.delivered += 1
@@ -136,7 +161,7 @@ class Subscription:
             self._gap = 0
         self._queue.append(item)
         self._bytes += size
-        if self._waiter is not None:
+        if self._waiters:
             self._wake()
 
     def offer_many(self, items: list[Message], size: int) -> None:
@@ -146,8 +171,14 @@ class Subscription:
             return
         self._queue.extend(items)
         self._bytes += size
-        if self._waiter is not None:
+        if self._waiters:
             self._wake()
+
+    def fail(self, error: EpicastError) -> None:
+        """The application gets what is queued, then the error."""
+        if self._open:
+            self._failure = error
+            self.close()
 
     def _make_room(self, size: int) -> bool:
         """The queue is full. May the item come in?"""
@@ -161,8 +192,7 @@ class Subscription:
             return False
         if self.policy == "disconnect":
             self._lose(1)
-            self._failure = SlowSubscriber(f"subscription {self.pattern!r} fell behind by {len(self._queue)} messages")
-            self.close()
+            self.fail(SlowSubscriber(f"subscription {self.pattern!r} fell behind by {len(self._queue)} messages"))
             return False
         while self._queue and (len(self._queue) >= self._messages_max or self._bytes + size > self._bytes_max):
             oldest = self._queue.popleft()
@@ -191,6 +221,7 @@ class Subscription:
             self._board.unblock(self)
 
     def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

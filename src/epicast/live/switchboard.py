@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,15 @@ from epicast.live.config import Limits, Policy
 from epicast.live.envelope import PLAIN_BYTES, unpack
 from epicast.live.messages import Correction, Gap, Message, plain_messages
 from epicast.live.reassembly import Reassembly
-from epicast.live.subscription import Subscription
+from epicast.live.subscription import Item, Subscription
 from epicast.wire.frames import Run
 
 if TYPE_CHECKING:
     from collections import Counter
 
 ROUTES_MAX = 65_536
+
+log = logging.getLogger("epicast")
 
 
 class Switchboard:
@@ -106,8 +109,7 @@ class Switchboard:
         """After its turn."""
         message = self.opened(event)
         if message is not None:
-            for subscription in self._route(event.topic):
-                subscription.offer(Correction(message))
+            self._offer_all(self._route(event.topic), Correction(message))
 
     def opened(self, event: Any) -> Message | None:
         """As the application sees it; None for a piece of a larger one, or if it cannot be read."""
@@ -127,8 +129,11 @@ class Switchboard:
             return
         published_us = int.from_bytes(payload[1:PLAIN_BYTES], "big")
         message = Message(event.topic, payload[PLAIN_BYTES:], event.source, event.seq, published_us, self._unix_us())
-        for subscription in route:
-            subscription.offer(message)
+        for subscription in route:  # as `_offer_all`: every single message comes here
+            try:
+                subscription.offer(message)
+            except Exception as error:
+                self._failed(subscription, error)
 
     def deliver_run(self, like: Any, run: Run) -> None:
         """Events with consecutive numbers, all else alike."""
@@ -146,7 +151,10 @@ class Switchboard:
         else:
             size = sum([each.size for each in messages])
         for subscription in route:
-            subscription.offer_many(messages, size)
+            try:
+                subscription.offer_many(messages, size)
+            except Exception as error:
+                self._failed(subscription, error)
         for number in range(len(messages), len(run)):  # from the first that is not plain
             self.deliver(replace(like, seq=run.seq + number, payload=run[number]))
 
@@ -163,8 +171,24 @@ class Switchboard:
                 return
             seq, payload, headers = whole.seq, whole.payload, whole.headers
         message = Message(event.topic, payload, event.source, seq, envelope.published_us, now_us, headers)
+        self._offer_all(route, message)
+
+    def _offer_all(self, route: list[Subscription], item: Item) -> None:
         for subscription in route:
-            subscription.offer(message)
+            try:
+                subscription.offer(item)
+            except Exception as error:
+                self._failed(subscription, error)
+
+    def _failed(self, subscription: Subscription, error: Exception) -> None:
+        """A fault in one subscription is the end of that one: the others, and the link that the message came by, have
+        no part in it."""
+        self._counters["subscriptions failed"] += 1
+        log.error("subscription %r failed: %r", subscription.pattern, error, exc_info=error)
+        try:
+            subscription.fail(EpicastError(f"subscription {subscription.pattern!r} failed: {error!r}"))
+        except Exception as another:  # it blocked, and cannot let go
+            log.error("subscription %r cannot be closed: %r", subscription.pattern, another, exc_info=another)
 
     def gap(self, source: str, lost: int, reason: str, topic: str = "") -> None:
         """The layers below gave up on messages of a source; on which topics is not always known."""
@@ -172,7 +196,7 @@ class Switchboard:
             if topic and (subscription.as_they_come or not matches(subscription.pattern, topic)):
                 continue
             subscription.lost += lost
-            subscription.offer(Gap(lost, reason, source))
+            self._offer_all([subscription], Gap(lost, reason, source))
 
     def _gave_up_pieces(self, source: str, why: str) -> None:
         self._counters[f"messages given up: {why}"] += 1

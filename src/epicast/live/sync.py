@@ -9,17 +9,30 @@ with epicast.SyncNode(seeds=["127.0.0.1:7946"]) as node:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
-from threading import Thread
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from epicast.core.errors import EpicastError
+from epicast.live.arguments import require
 from epicast.live.messages import Message, Receipt, Waiting
-from epicast.live.node import Node
+from epicast.live.node import Node, Payload
 from epicast.live.subscription import Item, Subscription
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from epicast.live.config import Limits, Policy, TraceLevel
+    from epicast.live.joining import Discovery
+    from epicast.live.local_calls import LocalCalls
+    from epicast.live.tls import Tls
+    from epicast.stacks.stack import Stack
+
 T = TypeVar("T")
+
+NOT_RUNNING = "the node is not running: use it within `with`, or call start first"
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -33,6 +46,11 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 class SyncSubscription:
+    """`with node.subscribe("prices/*") as messages: for message in messages: ...`
+
+    As a `Subscription`, for code that is not a coroutine. Several threads may read it: each item goes to one of them.
+    """
+
     def __init__(self, node: SyncNode, subscription: Subscription) -> None:
         self._node, self._subscription = node, subscription
 
@@ -43,21 +61,24 @@ class SyncSubscription:
     def get(self, timeout: float | None = None) -> Item:
         """The next message or gap. TimeoutError if none comes in time; StopIteration never: a closed subscription
         raises EpicastError."""
-        return self._node._call(self._next(timeout))
+        require(timeout=timeout)
+        item = self._node._call(self._next(timeout))
+        if item is None:
+            raise EpicastError("the subscription is closed")
+        return item
 
-    async def _next(self, timeout: float | None) -> Item:
+    async def _next(self, timeout: float | None) -> Item | None:
+        if not self._subscription._opened:
+            raise EpicastError("the subscription is not open: use `with node.subscribe(...) as messages`")
         async with asyncio.timeout(timeout):
             try:
                 return await self._subscription.__anext__()
             except StopAsyncIteration:
-                raise EpicastError("the subscription is closed") from None
+                return None
 
     def __iter__(self) -> Iterator[Item]:
-        while True:
-            try:
-                yield self.get()
-            except EpicastError:
-                return
+        while (item := self._node._call(self._next(None))) is not None:
+            yield item
 
     def __enter__(self) -> SyncSubscription:
         self._node._call(self._subscription.__aenter__())
@@ -71,16 +92,48 @@ class SyncSubscription:
 
 
 class SyncNode:
-    """Takes what `Node` takes."""
+    """`with epicast.SyncNode(...) as node: ...`: a `Node`, with its settings, for code that is not a coroutine."""
 
-    def __init__(self, **settings: Any) -> None:
-        self._loop = new_loop()
+    def __init__(
+        self,
+        *,
+        listen: str = "127.0.0.1:0",
+        seeds: Sequence[str] = (),
+        stack: str | Stack | Mapping[str, Any] = "brisa",
+        cluster: str = "epicast",
+        advertise: str | None = None,
+        tls: Tls | None = None,
+        sign: bool = False,
+        insecure: bool = False,
+        discovery: Sequence[Discovery | LocalCalls] = (),
+        limits: Limits | Mapping[str, Any] | None = None,
+        trace: str | Path | None = None,
+        trace_level: TraceLevel = "full",
+        area: str = "",
+        order: str | Mapping[str, str] | None = None,
+        order_settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The settings are those of `Node`."""
+        self._node = Node(
+            listen=listen,
+            seeds=seeds,
+            stack=stack,
+            cluster=cluster,
+            advertise=advertise,
+            tls=tls,
+            sign=sign,
+            insecure=insecure,
+            discovery=discovery,
+            limits=limits,
+            trace=trace,
+            trace_level=trace_level,
+            area=area,
+            order=order,
+            order_settings=order_settings,
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None  # while it runs
         self._thread: Thread | None = None
-        try:
-            self._node = Node(**settings)
-        except BaseException:
-            self._loop.close()
-            raise
+        self._lock = Lock()  # of these two
 
     def __enter__(self) -> SyncNode:
         self.start()
@@ -90,8 +143,12 @@ class SyncNode:
         self.stop()
 
     def start(self) -> None:
-        self._thread = Thread(target=self._loop.run_forever, name="epicast", daemon=True)
-        self._thread.start()
+        with self._lock:
+            if self._loop is not None:
+                raise EpicastError("the node was started before: stop it first, or make another one")
+            self._loop = new_loop()
+            self._thread = Thread(target=self._loop.run_forever, name="epicast", daemon=True)
+            self._thread.start()
         try:
             self._call(self._node.start())
         except BaseException:
@@ -99,18 +156,22 @@ class SyncNode:
             raise
 
     def stop(self) -> None:
-        if self._thread is not None:
+        if self._loop is not None:
             try:
                 self._call(self._node.stop())
             finally:
                 self._end()
 
     def _end(self) -> None:
-        assert self._thread is not None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._thread = None
-        self._loop.close()
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return  # another thread has stopped it
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
     @property
     def id(self) -> str:
@@ -122,18 +183,33 @@ class SyncNode:
 
     @property
     def neighbours(self) -> list[str]:
-        return self._node.neighbours
+        async def look() -> list[str]:
+            return self._node.neighbours
+
+        return self._call(look()) if self._loop is not None else []
 
     def ready(self, timeout: float | None = 30.0) -> None:
         self._call(self._node.ready(timeout))
 
     def publish(
-        self, topic: str, payload: bytes, *, headers: Mapping[str, str] | None = None, wait: bool = True
+        self, topic: str, payload: Payload, *, headers: Mapping[str, str] | None = None, wait: bool = True
     ) -> Receipt:
         return self._call(self._node.publish(topic, payload, headers=headers, wait=wait))
 
-    def subscribe(self, pattern: str = "**", **settings: Any) -> SyncSubscription:
-        return SyncSubscription(self, self._node.subscribe(pattern, **settings))
+    def subscribe(
+        self,
+        pattern: str = "**",
+        *,
+        policy: Policy = "drop-oldest",
+        messages_max: int | None = None,
+        bytes_max: int | None = None,
+        order: str | None = None,
+    ) -> SyncSubscription:
+        """As `Node.subscribe`, to be used with `with`."""
+        opened = self._node.subscribe(
+            pattern, policy=policy, messages_max=messages_max, bytes_max=bytes_max, order=order
+        )
+        return SyncSubscription(self, opened)
 
     def waiting(self, topic: str | None = None) -> list[Waiting]:
         """As `Node.waiting`."""
@@ -152,11 +228,28 @@ class SyncNode:
         return self._call(take())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._thread is None:
-            work.close()
-            raise EpicastError("the node is not running: use it within `with`, or call start first")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        with self._lock:
+            if self._loop is None:
+                work.close()
+                raise EpicastError(NOT_RUNNING)
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise EpicastError(NOT_RUNNING) from None
+        except BaseException:  # Ctrl-C: what is still under way must not take a message that nobody gets
+            future.cancel()
+            raise
 
-    def _soon(self, fn: Any) -> None:
-        if self._thread is not None:
-            self._loop.call_soon_threadsafe(fn)
+    def _soon(self, fn: Callable[[], None]) -> None:
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(fn)
+
+
+async def _cancel_others() -> None:
+    """Threads that wait for something are told that it will not come."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
-from epicast.core.errors import EpicastError
+from epicast.core.errors import ConfigError, EpicastError
 from epicast.live.identity import Identity, require_host, require_name
 
-__all__ = ["ClusterContext", "Identity", "Tls", "peer_identity", "require_host"]
+__all__ = ["ClusterContext", "Identity", "Tls", "peer_identity", "require_host", "require_own"]
 
 
 class ClusterContext(ssl.SSLContext):
@@ -33,9 +34,14 @@ class Tls:
     certificate: str | Path
     key: str | Path
 
+    def __post_init__(self) -> None:
+        for name in ("ca", "certificate", "key"):
+            _require_path(name, getattr(self, name))
+
     @classmethod
     def from_folder(cls, folder: str | Path, name: str) -> Tls:
         """As `epicast keys issue` leaves them."""
+        _require_path("folder", folder)
         folder, name = Path(folder), require_name("name", name)
         return cls(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
 
@@ -76,6 +82,11 @@ class Tls:
         return context
 
 
+def _require_path(name: str, given: object) -> None:
+    if not isinstance(given, str | PathLike):
+        raise ConfigError(f"{name}: expected a path, got {given!r}"[:200])
+
+
 def peer_identity(ssl_object: ssl.SSLObject | ssl.SSLSocket) -> Identity:
     """Who is at the other end of a link whose handshake is over and whose context is one of ours."""
     from epicast.live import certificates as read
@@ -89,3 +100,11 @@ def peer_identity(ssl_object: ssl.SSLObject | ssl.SSLSocket) -> Identity:
     if identity.cluster != context.cluster:
         raise EpicastError(f"the peer is of cluster {identity.cluster}, expected {context.cluster}")
     return identity
+
+
+def require_own(tls: Tls, node_id: str, cluster: str) -> None:
+    """Others would refuse a node whose keys are for another host or cluster: better to say so here."""
+    identity = tls.identity()
+    require_host(identity, node_id)
+    if identity.cluster != cluster:
+        raise EpicastError(f"the keys are for cluster {identity.cluster}, this node is of {cluster}")
