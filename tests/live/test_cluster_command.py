@@ -6,13 +6,17 @@ import os
 import signal
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from epicast.cli.cluster_view import outcome_view
+from epicast.cli.settings import node_settings
 from epicast.core.errors import EpicastError
 from epicast.live.cluster import Outcome, Plan
 from epicast.live.pages import fetch_status
-from epicast.trace.merge import find_journals
+from epicast.live.settings import Settings, make_node
+from epicast.pipeline.check import check_here, find_runs
+from epicast.trace.merge import find_journals, merge
 from tests.live.programs import Program
 from tests.unit.cli.shell import Shell
 
@@ -42,12 +46,16 @@ def runs(pid: int) -> bool:
 def test_a_workload_reaches_every_node_and_all_leave(tmp_path: Path) -> None:
     words = ("cluster", N, "--json", "--messages", 40, "--rate", 200, "--payload", 300, "--seconds", 0)
     with Program(*words, "--trace", tmp_path / "trace") as cluster:
-        ready, played = cluster.json(), cluster.json()
+        ready, played, summary = cluster.json(), cluster.json(), cluster.json()
         assert (cluster.wait(), cluster.rest(), cluster.errors()) == (0, [], [])
     assert [each["number"] for each in ready["nodes"]] == [1, 2, 3, 4]
     assert len({each["address"] for each in ready["nodes"]} | {each["admin"] for each in ready["nodes"]}) == 2 * N
     assert (played["messages"], played["delivered"], played["missing"]) == (40, 40 * N, [])
     assert played["copies_per_delivery"] >= 1
+    assert 0 < played["latency_ms"]["p50"] <= played["latency_ms"]["p99"] <= played["latency_ms"]["max"]
+    assert (summary["event"], summary["running"], summary["killed"], summary["added"]) == ("summary", N, 0, 0)
+    assert (summary["published"], summary["delivered"], summary["lost_by_subscribers"]) == (40, 40 * N, 0)
+    assert summary["latency_ms"] == played["latency_ms"]
     assert not any(runs(each["pid"]) for each in ready["nodes"])
     assert sorted(path.name for path in (tmp_path / "trace").iterdir()) == ["1", "2", "3", "4"]
     assert len(find_journals(tmp_path / "trace")) == N
@@ -61,8 +69,15 @@ def test_ctrl_c_ends_all_nodes_in_good_order() -> None:
         admins = [line.split()[2] for line in lines[1 : N + 1]]
         statuses = [fetch_status(admin) for admin in admins]
         assert all(status["joined"] and status["secure"] for status in statuses)
+        with Program("pub", "a/b", "hello", "--seed", lines[1].split()[1], *lines[-2].split()[-4:]) as one:
+            assert (one.wait(), one.errors()) == (0, [])
         assert cluster.stop(signal.SIGINT) == 0
         assert cluster.errors() == []
+        summary = {line.split()[0]: line for line in cluster.rest() if line.strip()}
+        assert list(summary) == ["Ran", "Processes", "Messages", "Latency"]
+        assert "4 at the end" in summary["Processes"]
+        assert "0 published · 4 delivered" in summary["Messages"]
+        assert "p50" in summary["Latency"]
         assert [line.split()[:2] for line in lines[-3:]] == [["epicast", "sub"], ["epicast", "pub"], ["epicast", "top"]]
 
 
@@ -82,6 +97,48 @@ def test_nodes_end_even_if_the_command_is_killed() -> None:
     for each in nodes:
         while answers(each["admin"]):
             pass
+
+
+def test_processes_are_killed_and_added_and_the_trace_says_so(tmp_path: Path) -> None:
+    words = ("cluster", 6, "--json", "--messages", 200, "--rate", 50, "--seconds", 0, "--trace", tmp_path / "trace")
+    with Program(*words, "--kill-every", 0.5, "--add-every", 0.6) as cluster:
+        told = []
+        while not told or told[-1]["event"] != "summary":
+            told.append(cluster.json())
+        assert (cluster.wait(), cluster.rest()) == (0, [])
+    first = {each["number"]: each for each in told[0]["nodes"]}
+    by_event = {what: [each for each in told if each["event"] == what] for what in ("killed", "added", "played")}
+    assert len(by_event["killed"]) >= 2
+    assert len(by_event["added"]) >= 2
+    assert min(each["number"] for each in by_event["killed"]) > 3, "the first half is spared"
+    known = first | {each["number"]: each for each in by_event["added"]}
+    assert not any(runs(each["pid"]) for each in known.values())
+    assert by_event["played"][0]["missing"] == []
+    assert by_event["played"][0]["delivered"] % 200 == 0
+    summary = told[-1]
+    assert (summary["killed"], summary["added"]) == (len(by_event["killed"]), len(by_event["added"]))
+    run = merge(find_journals(tmp_path / "trace"), tmp_path / "merged", command=[]).require_complete()
+    nodes = pq.read_table(run.nodes_file).to_pylist()
+    assert {each["name"] for each in nodes if each["how"] == "crash"} == {each["id"] for each in by_event["killed"]}
+    assert {each["name"] for each in nodes} >= {each["id"] for each in known.values()}
+    answer = check_here(find_runs(run.path))
+    assert [each.guarantee for each in answer.judged if each.broken] == []
+    assert {each.guarantee for each in answer.judged if each.promised} >= {"integrity", "validity", "agreement"}
+
+
+def test_settings_of_the_stack_of_orders_and_of_limits_reach_every_node(tmp_path: Path) -> None:
+    sets = ("membership.active_size=3", "total.balls.period=20ms", "limits.stall=3s")
+    words = [word for each in sets for word in ("--set", each)]
+    with Program("cluster", 2, "--order", "total", "--messages", 5, "--seconds", 0, "--json", *words) as cluster:
+        _ready, played, _summary = (cluster.json() for _ in range(3))
+        assert cluster.wait() == 0
+    assert played["missing"] == []
+    told = Settings.read(None, {"order": "total"}, node_settings(sets))
+    stack = make_node(told)._stack
+    assert stack.ordering is not None
+    assert stack.membership.config.active_size == 3
+    assert stack.ordering.config.total.balls.period_us == 20_000
+    assert told.limits.stall_us == 3_000_000
 
 
 def test_ports_follow_the_base_port_and_one_that_is_taken_is_told() -> None:
@@ -108,6 +165,11 @@ def test_ports_follow_the_base_port_and_one_that_is_taken_is_told() -> None:
         (["2", "--payload", "0"], "--payload"),
         (["2", "--payload", "300000"], "--payload"),
         (["2", "--seconds", "-1"], "--seconds"),
+        (["2", "--kill-every", "0"], "kill-every: expected 0.1 to 86,400 seconds, got 0"),
+        (["2", "--add-every", "1e9"], "add-every: expected 0.1 to 86,400 seconds"),
+        (["2", "--set", "nonsense"], "node 1 ended: --set nonsense: expected name=value"),
+        (["2", "--set", "membership.nope=1"], "node 1 ended: stack.membership.nope: unknown key"),
+        (["2", "--set", "total.balls.c=2"], "node 1 ended: order_settings are for topics that have an order"),
     ],
 )
 def test_bad_options_are_refused(shell: Shell, words: list[str], said: str) -> None:
@@ -136,7 +198,7 @@ def between_areas(stack: str, nodes: int = 10) -> dict[str, int]:
     words = ("cluster", nodes, "--areas", 3, "--far-delay", "10ms", "--stack", stack, "--json")
     with Program(*words, "--messages", 60, "--rate", 60, "--payload", 2000, "--seconds", 0) as cluster:
         cluster.json()
-        played = cluster.json()
+        played, _summary = cluster.json(), cluster.json()
         assert (cluster.wait(), cluster.rest()) == (0, [])
         said = [line for line in cluster.errors() if not line.endswith("nodes have started")]  # that takes its time
         assert said == []

@@ -33,7 +33,7 @@ def check(
     DuckDB judges up to 20 million rows in up to 200 runs, in this process. Spark judges more, and whatever --master is
     given for. Exit code 1: a promise was broken; 2: a run could not be judged.
     """
-    from epicast.cli.output import console, note, print_json
+    from epicast.cli.output import console, note, print_json, show, unbroken
     from epicast.cli.runs import command
     from epicast.pipeline.check import merge_journals, require_folder
 
@@ -52,7 +52,7 @@ def check(
         from epicast.cli.run_view import guarantees
 
         runs = f"{done.runs:,} run{'s' if done.runs != 1 else ''}"
-        console().print(Text(f"{folder} · {runs} · judged by {ENGINES[done.engine]}", style="bold"))
+        show(unbroken(f"{folder} · {runs} · judged by {ENGINES[done.engine]}", "bold"))
         console().print(guarantees(done.judged))
         for run, reason in done.unanalysed:
             console().print(Text(f"not judged: {run}: {reason}"))

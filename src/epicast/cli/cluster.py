@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epicast.cli import completion as names
-from epicast.cli.live_options import Json, Quiet
+from epicast.cli import live_options as live
 from epicast.cli.options import option
 
 if TYPE_CHECKING:
-    from epicast.live.cluster import Cluster, Outcome
+    from epicast.live.cluster import Cluster, Outcome, Summary
+    from epicast.live.member import Member
 
 NOT_DELIVERED = 1
 
@@ -27,6 +28,7 @@ def cluster(
         list[str] | None,
         option("Cluster", "ORDER", "Of all topics: fifo, causal, total; or PATTERN=ORDER, repeated."),
     ] = None,
+    settings: live.Set = None,
     base_port: Annotated[
         int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")
     ] = None,
@@ -44,25 +46,51 @@ def cluster(
     publishers: Annotated[int, option("Workload", "K", "The first K nodes publish, each its share.", min=1)] = 1,
     rate: Annotated[float, option("Workload", "R", "So many a second; 0: as fast as it goes.", min=0)] = 100.0,
     payload: Annotated[int, option("Workload", "BYTES", "The size of a message.", min=1, max=1 << 18)] = 1000,
+    kill_every: Annotated[
+        float | None,
+        option(
+            "Turmoil",
+            "SECONDS",
+            "Kill a process with SIGKILL, again and again, but for the first half and publishers.",
+        ),
+    ] = None,
+    add_every: Annotated[
+        float | None, option("Turmoil", "SECONDS", "Add a process, again and again, up to twice as many.")
+    ] = None,
     trace: Annotated[
         Path | None, option("Output", "FOLDER", "Each node writes down what happens; see `epicast check`.")
     ] = None,
     trace_level: Annotated[
         str, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")
     ] = "full",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: live.Json = False,
+    quiet: live.Quiet = False,
 ) -> None:
     """Start N nodes on this machine, the first of which is the seed of the others, until Ctrl-C.
 
-    Exit code 1: a node did not deliver all messages.
+    It ends with a summary: messages, latency, losses. Exit code 1: a node that was there all the time did not deliver
+    all messages of the workload.
     """
     from epicast.live.cluster import Plan
     from epicast.live.conduct import Workload, conduct
     from epicast.live.running import run
 
     command = [sys.executable, "-m", "epicast.cli.main", "node"]
-    plan = Plan(nodes, command, stack, trace, trace_level, base_port, tls, areas, far_delay, order or ())
+    plan = Plan(
+        nodes,
+        command,
+        stack,
+        trace,
+        trace_level,
+        base_port,
+        tls,
+        areas,
+        far_delay,
+        order=order or (),
+        settings=settings or (),
+        kill_every_s=kill_every,
+        add_every_s=add_every,
+    )
     workload = None if messages is None else Workload(messages, rate, payload, min(publishers, nodes))
     audience = _Audience(as_json=as_json, quiet=quiet, lasting=seconds is None)
     run(conduct(plan, workload, seconds, audience))
@@ -94,16 +122,29 @@ class _Audience:
         self.failed = bool(outcome.missing)
         self._print(view.outcome_dict(outcome), view.outcome_view, outcome)
 
+    def changed(self, member: Member, what: str) -> None:
+        from epicast.cli import cluster_view as view
+
+        if self._as_json:
+            self._print(view.changed_dict(member, what), None)
+        else:
+            self._note(f"node {member.number} ({member.address}) {what}")
+
+    def summed_up(self, summary: Summary) -> None:
+        from epicast.cli import cluster_view as view
+
+        self._print(view.summary_dict(summary), view.summary_view, summary)
+
     def ended_early(self, what: str) -> None:
         self._note(what)
 
     def _print(self, table: dict[str, Any], view: Any, *what: Any) -> None:
-        from epicast.cli.output import console, print_json
+        from epicast.cli.output import print_json, show
 
         if self._as_json:
             print_json(table)
         else:
-            console().print(view(*what))
+            show(view(*what))
         sys.stdout.flush()
 
     def _note(self, text: str) -> None:

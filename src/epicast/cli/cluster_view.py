@@ -10,9 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from epicast.cli import formats as f
+from epicast.cli.output import unbroken
 
 if TYPE_CHECKING:
-    from epicast.live.cluster import Cluster, Outcome
+    from epicast.live.cluster import Cluster, Outcome, Summary
+    from epicast.live.heard import Heard
+    from epicast.live.member import Member
 
 NODES_MISSING_MAX = 10
 
@@ -21,17 +24,23 @@ def ready_dict(cluster: Cluster, seconds: float) -> dict[str, Any]:
     return {
         "event": "ready",
         "seconds": round(seconds, 3),
-        "nodes": [
-            {
-                "number": member.number,
-                "id": member.id,
-                "address": member.address,
-                "admin": str(member.admin),
-                "pid": member.pid,
-            }
-            for member in cluster.members
-        ],
+        "nodes": [_node(member) for member in cluster.members],
         "keys": str(cluster.keys) if cluster.plan.tls else None,
+    }
+
+
+def changed_dict(member: Member, what: str) -> dict[str, Any]:
+    """A process that was killed, or added."""
+    return {"event": what, **_node(member)}
+
+
+def _node(member: Member) -> dict[str, Any]:
+    return {
+        "number": member.number,
+        "id": member.id,
+        "address": member.address,
+        "admin": str(member.admin),
+        "pid": member.pid,
     }
 
 
@@ -54,8 +63,7 @@ def ready_view(cluster: Cluster, seconds: float, lasting: bool) -> RenderableTyp
         f"epicast pub some/topic hello --seed {first.address}{keys}",
         f"epicast top --admin {first.admin}",
     )
-    # To be copied: never broken into lines.
-    shown = [Text(f"  {command}", style="cyan", no_wrap=True, overflow="ignore") for command in commands]
+    shown = [unbroken(f"  {command}", "cyan") for command in commands]
     return Group(nodes, f"{joined} Ctrl-C ends them. Meanwhile:", *shown)
 
 
@@ -71,6 +79,8 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
         "sent_near_bytes": outcome.sent_near_bytes,
         "sent_far_bytes": outcome.sent_far_bytes,
         "missing": [{"number": number, "messages": count} for number, count in outcome.missing.items()],
+        "latency_ms": outcome.heard.latency_ms,
+        "lost_by_subscribers": outcome.heard.lost,
     }
 
 
@@ -81,7 +91,9 @@ def outcome_view(outcome: Outcome) -> RenderableType:
     if not missing:
         copies = outcome.copies_per_delivery
         more = "" if copies is None else f", {f.number(copies)} copies a delivery"
-        return Text(f"{head}delivered by all {nodes:,} nodes{more}{_long_links(outcome)}")
+        return Text(
+            f"{head}delivered by all {nodes:,} nodes{more}{_long_links(outcome)}; latency {latency(outcome.heard)}"
+        )
     listed = [f"node {number} lacks {count:,}" for number, count in list(missing.items())[:NODES_MISSING_MAX]]
     if len(missing) > NODES_MISSING_MAX:
         listed.append("…")
@@ -95,3 +107,47 @@ def _long_links(outcome: Outcome) -> str:
     copies = outcome.sent_far_bytes / (outcome.messages * outcome.payload_bytes)
     far, near = f.size(outcome.sent_far_bytes), f.size(outcome.sent_near_bytes)
     return f"; {far} between areas, as much as {f.number(copies)} copies of everything, and {near} within them"
+
+
+def summary_dict(summary: Summary) -> dict[str, Any]:
+    return {
+        "event": "summary",
+        "seconds": round(summary.seconds, 3),
+        "running": summary.running,
+        "killed": summary.killed,
+        "added": summary.added,
+        "published": summary.published,
+        "delivered": summary.delivered,
+        "duplicates": summary.duplicates,
+        "latency_ms": summary.heard.latency_ms,
+        "lost_by_subscribers": summary.heard.lost,
+    }
+
+
+def summary_view(summary: Summary) -> RenderableType:
+    """Of the processes that run at the end: those that are gone tell nothing any more."""
+    processes = [f"{summary.running:,} at the end"]
+    processes += [
+        f"{count:,} {what}" for what, count in (("killed", summary.killed), ("added", summary.added)) if count
+    ]
+    messages = {"published": summary.published, "delivered": summary.delivered, "duplicates": summary.duplicates}
+    rows = {
+        "Ran": f"{summary.seconds:.1f} s",
+        "Processes": " · ".join(processes),
+        "Messages": " · ".join(f"{count:,} {what}" for what, count in messages.items()),
+        "Latency": latency(summary.heard),
+    }
+    if summary.heard.lost:
+        rows["Lost"] = f"{summary.heard.lost:,} by subscribers, who were told"
+    table = Table.grid(padding=(0, 3))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for label, text in rows.items():
+        table.add_row(label, text)
+    return Padding(table, (1, 0, 0, 2), expand=False)
+
+
+def latency(heard: Heard) -> str:
+    """From publication to the subscribers of other processes."""
+    found = heard.latency_ms
+    return f.DASH if found is None else " · ".join(f"{name} {f.ms(value)}" for name, value in found.items())

@@ -36,6 +36,16 @@ Order = Annotated[
     list[str] | None,
     option("Cluster", "ORDER", "Of all topics: fifo, causal or total; or PATTERN=ORDER, repeated. Alike on all nodes."),
 ]
+Set = Annotated[
+    list[str] | None,
+    option(
+        "Cluster",
+        "NAME=VALUE",
+        "Of the stack's roles (membership.active_size=5), of an order (total.balls.period=100ms) or a limit"
+        " (limits.stall=3s); repeat it.",
+        "--set",
+    ),
+]
 Listen = Annotated[
     str | None, option("Cluster", "ADDRESS", "Default: a free port, at the address from which the seed is reached.")
 ]

@@ -20,6 +20,7 @@ def node(
     cluster: live.ClusterName = None,
     stack: live.StackName = None,
     order: live.Order = None,
+    settings: live.Set = None,
     timeout: Annotated[
         float | None,
         option("Cluster", "SECONDS", "Give up if nobody lets us in within so long. Default: keep trying.", min=0.1),
@@ -52,6 +53,7 @@ def node(
 
     The first line on stdout is its address and that of its admin pages. Ctrl-C and SIGTERM let it leave in good order.
     """
+    from epicast.cli.settings import node_settings
     from epicast.live.logs import log_to_stderr
     from epicast.live.running import run
     from epicast.live.serve import serve
@@ -67,9 +69,9 @@ def node(
         "limits": None if far_delay is None else {"far_delay_us": far_delay},
         "log": log,
     }
-    settings = Settings.read(config, flags)
-    log_to_stderr(settings.log)
-    run(serve(settings, lambda found: _tell(found, as_json=as_json), orders=orders, join_s=timeout))
+    told = Settings.read(config, flags, node_settings(settings or ()))
+    log_to_stderr(told.log)
+    run(serve(told, lambda found: _tell(found, as_json=as_json), orders=orders, join_s=timeout))
 
 
 def _tell(found: dict[str, Any], *, as_json: bool) -> None:

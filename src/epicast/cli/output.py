@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 WIDTH = 100  # where there is no terminal to ask
 
@@ -18,6 +19,18 @@ def console(*, stderr: bool = False) -> Console:
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, highlight=False, width=None if terminal else WIDTH)
+
+
+def show(what: RenderableType) -> None:
+    """A line made by `unbroken` is longer than the terminal rather than cut."""
+    console().print(what, crop=False)
+
+
+def unbroken(text: str, style: str = "") -> Text:
+    """What people copy, such as paths and commands."""
+    from rich.text import Text
+
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ def run(
 
     A second call goes on where the first one ended. Exit code 1: a promise was broken; 2: some run is missing.
     """
-    from epicast.cli.output import console, print_json
+    from epicast.cli.output import print_json, show
 
     variant = Variant(quick=quick, seeds=seeds, latency=latency)
     done = _conduct(name, variant, out=out, master=master, ui=ui, quiet=quiet)
@@ -51,7 +51,7 @@ def run(
     else:
         from epicast.cli.run_view import view
 
-        console().print(view(done))
+        show(view(done))
     if done.broken or done.missing:
         raise typer.Exit(BROKEN if done.broken else INCOMPLETE)
 

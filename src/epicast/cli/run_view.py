@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epicast.cli import formats as f
+from epicast.cli.output import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def view(done: Conducted) -> RenderableType:
     parts.append(guarantees(done.results.judged))
     parts += [Text(f"missing: {each.point}, seed {each.seed}: {each.reason}") for each in done.swept.failures[:5]]
     parts += [Text(f"missing: {run}: {reason}") for run, reason in done.results.unanalysed[:5]]
-    parts.append(Text(f"Report: {done.report}", style="bold"))
+    parts.append(unbroken(f"Report: {done.report}", "bold"))
     return Group(*parts)
 
 

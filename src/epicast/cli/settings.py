@@ -42,6 +42,24 @@ def stack_from(text: str) -> str | Settings:
         raise ConfigError(f"{text}: not TOML: {error}") from None
 
 
+def node_settings(assignments: Iterable[str]) -> Settings:
+    """Of a live node: `membership.active_size=5` sets a role of the stack, `total.balls.period=100ms` an order, and
+    `limits.stall=3s` a limit."""
+    from epicast.core.ordered import ORDERS
+
+    homes = dict.fromkeys(PROTOCOLS, "overrides.") | dict.fromkeys(ORDERS[1:], "order_settings.") | {"limits": ""}
+    settings: Settings = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        home, _, setting = name.strip().partition(".")
+        if not equals or not setting or home not in homes:
+            raise ConfigError(
+                f"--set {text}: expected name=value, like membership.active_size=5; names begin with {', '.join(homes)}"
+            )
+        _put(settings, f"{homes[home]}{name.strip()}", _value(value.strip()))
+    return settings
+
+
 def _assignment(text: str) -> tuple[str, Any]:
     """`membership.active_size=5` sets a role of the stack, `network.duplication=0.1` anything else of the scenario."""
     name, equals, value = text.partition("=")

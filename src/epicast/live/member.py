@@ -53,6 +53,13 @@ class Member:
             self._process.stdin.write(line.encode() + b"\n")
             await self._process.stdin.drain()
 
+    async def ask(self, line: str, key: str, timeout_s: float) -> dict[str, Any]:
+        """The answer that has this key: one to an order that was given up may come before it."""
+        await self.order(line)
+        while key not in (said := await self.answer(timeout_s)):
+            pass
+        return said
+
     async def answer(self, timeout_s: float) -> dict[str, Any]:
         assert self._process.stdout is not None
         try:
@@ -97,6 +104,9 @@ class Member:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), timeout_s)
                 return
+
+    async def gone(self) -> None:
+        await self._process.wait()
 
     def kill(self) -> None:
         if not self.ended:

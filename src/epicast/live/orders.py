@@ -35,7 +35,8 @@ def with_order(stack: Stack, order: str | Mapping[str, str] | None, settings: Ma
             raise EpicastError(f"order: expected {', '.join(ORDERS)}, got {name!r}")
     given = {key: dict(table) for key, table in (settings or {}).items()}
     total = given.setdefault("total", {})
-    total["balls"] = {"period_us": ROUND_US, **total.get("balls", {})}
+    balls = dict(total.get("balls", {}))
+    total["balls"] = balls if "period" in balls else {"period_us": ROUND_US, **balls}
     promised = PROMISED[default] if not topics else ()
     table = {"protocol": "by-topic", "topics": topics, "default": default, **given}
     return stacks.from_table({**stack.source, "ordering": table, "promises": [*stack.promises, *promised]})

@@ -3,6 +3,8 @@
 Orders are lines, and each is answered by a line on stdout with one JSON object:
 
     publish TOPIC COUNT RATE BYTES    so many messages, so many a second (0: as fast as it goes), so large
+    listen                            subscribe to everything from now on, and count how long it took
+    heard                             what was counted
     leave                             end in good order; so does the end of stdin
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -19,6 +21,7 @@ import msgspec
 from epicast.core.errors import EpicastError
 from epicast.live.admin import Admin
 from epicast.live.blocking import lines, write_all
+from epicast.live.heard import Heard, listen
 from epicast.live.node import Node
 from epicast.live.running import join, on_stop, running, unless
 from epicast.live.settings import OFF, Settings, make_node
@@ -73,33 +76,55 @@ async def _work(node: Node, *, orders: bool, join_s: float | None) -> None:
 
 
 async def obey(node: Node) -> None:
+    """Until the order to leave, or the end of stdin."""
+    await _Orders(node).obey()
+
+
+class _Orders:
     """Orders are carried out side by side: the end of stdin is noticed at any time."""
-    doing: set[asyncio.Task[None]] = set()
-    try:
-        async for some in lines(STDIN, ORDER_BYTES_MAX):
-            for line in some:
-                words = line.decode("utf-8", "replace").split()
-                if words == ["leave"]:
-                    return
-                task = asyncio.create_task(_carry_out(node, words))
-                doing.add(task)
-                task.add_done_callback(doing.discard)
-    finally:
-        for task in list(doing):
-            task.cancel()
-        await asyncio.gather(*doing, return_exceptions=True)
 
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._heard = Heard()
+        self._doing: set[asyncio.Task[None]] = set()
+        self._said = asyncio.Lock()  # one answer after the other, each in one piece
 
-async def _carry_out(node: Node, words: list[str]) -> None:
-    try:
-        match words:
-            case ["publish", topic, count, rate, size]:
-                answer = await publish_many(node, topic, int(count), float(rate), int(size))
-            case _:
-                raise EpicastError("expected publish TOPIC COUNT RATE BYTES, or leave")
-    except (EpicastError, ValueError) as error:
-        answer = {"error": str(error)}
-    await write_all(STDOUT, msgspec.json.encode(answer) + b"\n")
+    async def obey(self) -> None:
+        try:
+            async for some in lines(STDIN, ORDER_BYTES_MAX):
+                for line in some:
+                    words = line.decode("utf-8", "replace").split()
+                    if words == ["leave"]:
+                        return
+                    self._begin(self._carry_out(words))
+        finally:
+            for task in list(self._doing):
+                task.cancel()
+            await asyncio.gather(*self._doing, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+
+    async def _carry_out(self, words: list[str]) -> None:
+        node = self._node
+        try:
+            match words:
+                case ["publish", topic, count, rate, size]:
+                    answer = await publish_many(node, topic, int(count), float(rate), int(size))
+                case ["listen"]:
+                    self._begin(listen(node, self._heard))
+                    await asyncio.sleep(0)  # it has subscribed
+                    answer = {"listening": True}
+                case ["heard"]:
+                    answer = self._heard.as_dict()
+                case _:
+                    raise EpicastError("expected publish TOPIC COUNT RATE BYTES, listen, heard, or leave")
+        except (EpicastError, ValueError) as error:
+            answer = {"error": str(error)}
+        async with self._said:
+            await write_all(STDOUT, msgspec.json.encode(answer) + b"\n")
 
 
 async def publish_many(node: Node, topic: str, count: int, rate: float, size: int) -> dict[str, Any]:

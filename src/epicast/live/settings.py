@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 OFF = "off"
 LOOPBACK = "127.0.0.1"
 CLUSTER = "epicast"
+WHOLE = ("stack", "order")
+"""Tables that a flag replaces: half of one and half of the other would be a third."""
 
 
 class Settings(Config):
@@ -34,6 +36,7 @@ class Settings(Config):
     seeds: tuple[str, ...] = ()  # host:port, a name with several addresses, or @file with one a line
     cluster: str = ""  # nothing: the one of the certificate, or "epicast"
     stack: str | dict[str, Any] = "brisa"  # a name, or a table as in a stack's file
+    overrides: dict[str, dict[str, Any]] = {}  # settings of the stack's roles, on top of those that it has
     order: str | dict[str, str] = ""  # fifo, causal or total for all topics, or by pattern; alike on all nodes
     order_settings: dict[str, dict[str, Any]] = {}  # of these orders, by name
 
@@ -68,16 +71,26 @@ class Settings(Config):
             _require_address("admin", self.admin)
 
     @classmethod
-    def read(cls, file: Path | None, flags: Mapping[str, Any]) -> Settings:
-        """None among the flags: not given."""
+    def read(cls, file: Path | None, flags: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Settings:
+        """None among the flags: not given. Of tables, some keys may come from the file, some from flags and some from
+        `more`, which wins."""
         table = _table(file) if file is not None else {}
         given = {key: value for key, value in flags.items() if value is not None}
-        if isinstance(table.get("limits"), dict):  # some by a flag, the others by the file
-            given["limits"] = {**table["limits"], **given.get("limits", {})}
         try:
-            return cls.load({**table, **given})
+            return cls.load(_merged(_merged(table, given), more or {}))
         except ConfigError as error:
             raise ConfigError(f"{file}: {error}" if file is not None else str(error)) from None
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(below)
+    for key, value in above.items():
+        mine = found.get(key)
+        if isinstance(mine, Mapping) and isinstance(value, Mapping) and key not in WHOLE:
+            found[key] = _merged(mine, value)
+        else:
+            found[key] = value
+    return found
 
 
 def make_node(settings: Settings) -> Node:
@@ -105,7 +118,11 @@ def make_node(settings: Settings) -> Node:
 
 def _stack(settings: Settings) -> Stack:
     table = settings.stack
-    stack = stacks.load(table) if isinstance(table, str) else stacks.from_table(table)
+    stack = (
+        stacks.load(table, settings.overrides)
+        if isinstance(table, str)
+        else stacks.from_table(table, settings.overrides)
+    )
     if settings.lan and _calls(stack):
         return stacks.from_table(stack.source, {"membership": {"discovery": "first"}})
     return stack
