@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from epicast.experiments.conduct import Conducted
     from epicast.pipeline.judged import Judged
-    from epicast.pipeline.report.data import TableBlock
 
 COLOURS = {"holds": "green", "differs": "yellow", "not measured": "dim"}
 
@@ -23,9 +22,11 @@ def view(done: Conducted) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from epicast.cli.fitting import FittingTable
+
     runs = f"{f.count(done.swept.runs)} runs ({f.count(done.swept.played)} played now), {f.count(done.missing)} missing"
     parts: list[RenderableType] = [Text(f"{done.experiment.title} · {runs}", style="bold")]
-    parts += [_table(block) for block in done.evaluation.tables]
+    parts += [FittingTable(block.title, block.header, block.rows) for block in done.evaluation.tables]
     if done.evaluation.checks:
         parts.append(_checks(done))
     parts.append(guarantees(done.results.judged))
@@ -33,19 +34,6 @@ def view(done: Conducted) -> RenderableType:
     parts += [Text(f"missing: {run}: {reason}") for run, reason in done.results.unanalysed[:5]]
     parts.append(unbroken(f"Report: {done.report}", "bold"))
     return Group(*parts)
-
-
-def _table(block: TableBlock) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", title=Text(block.title), title_justify="left")
-    for number, heading in enumerate(block.header):
-        table.add_column(Text(heading), justify="right" if number else "left")
-    for row in block.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
 
 
 def _checks(done: Conducted) -> RenderableType:

@@ -1,0 +1,91 @@
+"""A table that fits the terminal, however many columns it has: as it is, or turned on its side, or in several parts.
+
+Nothing is ever cut. Headings and long names of rows may be broken between words; other cells stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+EDGES, BETWEEN = 1, 3  # columns of the terminal that the box takes: in all, and for each of ours
+NAME_MIN = 24  # shorter names of rows stay whole
+
+Rows = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class FittingTable:
+    """The first column says what each row is."""
+
+    title: str
+    header: Sequence[str]
+    rows: Rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        title = self.title
+        for header, rows in layouts(self.header, self.rows, options.max_width):
+            yield _table(title, header, rows)
+            title = ""
+
+
+def layouts(header: Sequence[str], rows: Rows, width: int) -> Iterator[tuple[Sequence[str], Rows]]:
+    if _width(header, rows) <= width:
+        yield header, rows
+        return
+    turned_header, turned = _turned(header, rows)
+    if _width(turned_header, turned) <= width:
+        yield turned_header, turned
+        return
+    for columns in _groups(_widths(header, rows), width):
+        yield [header[at] for at in columns], [[row[at] for at in columns] for row in rows]
+
+
+def _turned(header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
+    columns = [list(column) for column in zip(header, *rows, strict=True)]
+    return columns[0], columns[1:]
+
+
+def _groups(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Columns side by side as far as there is room; the first one in every group."""
+    groups: list[list[int]] = [[0]]
+    used = start = EDGES + widths[0]
+    for at, each in enumerate(widths[1:], 1):
+        if used + each > width and len(groups[-1]) > 1:
+            groups.append([0])
+            used = start
+        groups[-1].append(at)
+        used += each
+    return groups
+
+
+def _width(header: Sequence[str], rows: Rows) -> int:
+    return EDGES + sum(_widths(header, rows))
+
+
+def _widths(header: Sequence[str], rows: Rows) -> list[int]:
+    """What each column needs at least, with its share of the box."""
+    first, *others = zip(header, *rows, strict=True)
+    names = [cell_len(name) if cell_len(name) <= NAME_MIN else max(NAME_MIN, _longest_word(name)) for name in first[1:]]
+    cells = [max(map(cell_len, column[1:]), default=0) for column in others]
+    needed = [max(names, default=0), *cells]
+    return [BETWEEN + max(_longest_word(heading), least) for heading, least in zip(header, needed, strict=True)]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _table(title: str, header: Sequence[str], rows: Rows) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", title=Text(title) if title else None, title_justify="left")
+    for at, (heading, width) in enumerate(zip(header, _widths(header, rows), strict=True)):
+        table.add_column(Text(heading), justify="right" if at else "left", min_width=width - BETWEEN, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
