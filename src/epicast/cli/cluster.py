@@ -19,50 +19,52 @@ if TYPE_CHECKING:
 NOT_DELIVERED = 1
 
 
+Stack = Annotated[
+    str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.", autocompletion=names.stacks)
+]
+Order = Annotated[
+    list[str] | None, option("Cluster", "ORDER", "Of all topics: fifo, causal, total; or PATTERN=ORDER, repeated.")
+]
+BasePort = Annotated[int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")]
+Tls = Annotated[bool, option("Cluster", None, "Make keys, and encrypt.", "--tls")]
+Areas = Annotated[int, option("Cluster", "K", "Deal the nodes to so many areas, in turn.", min=1)]
+FarDelay = Annotated[str, option("Cluster", "TIME", "Between areas, one way. Default: 25ms, if there are areas.")]
+Seconds = Annotated[float | None, option("Cluster", "S", "End so long after all is ready. Default: on Ctrl-C.", min=0)]
+Messages = Annotated[
+    int | None, option("Workload", "N", "So many are published by the first node; all shall deliver them.", min=1)
+]
+Publishers = Annotated[int, option("Workload", "K", "The first K nodes publish, each its share.", min=1)]
+Rate = Annotated[float, option("Workload", "R", "So many a second; 0: as fast as it goes.", min=0)]
+Payload = Annotated[int, option("Workload", "BYTES", "The size of a message.", min=1, max=1 << 18)]
+KillEvery = Annotated[
+    float | None,
+    option(
+        "Turmoil", "SECONDS", "Kill a process with SIGKILL, again and again, but for the first half and publishers."
+    ),
+]
+AddEvery = Annotated[float | None, option("Turmoil", "SECONDS", "Add a process, again and again, up to twice as many.")]
+Trace = Annotated[Path | None, option("Output", "FOLDER", "Each node writes down what happens; see `epicast check`.")]
+TraceLevel = Annotated[str, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")]
+
+
 def cluster(
     nodes: Annotated[int, typer.Argument(metavar="N", help="How many processes, up to 200.")],
-    stack: Annotated[
-        str, option("Cluster", "NAME", "See `epicast stacks`; or a stack's TOML file.", autocompletion=names.stacks)
-    ] = "brisa",
-    order: Annotated[
-        list[str] | None,
-        option("Cluster", "ORDER", "Of all topics: fifo, causal, total; or PATTERN=ORDER, repeated."),
-    ] = None,
+    stack: Stack = "brisa",
+    order: Order = None,
     settings: live.Set = None,
-    base_port: Annotated[
-        int | None, option("Cluster", "P", "Listen at ports from here on. Default: free ones.")
-    ] = None,
-    tls: Annotated[bool, option("Cluster", None, "Make keys, and encrypt.", "--tls")] = False,
-    areas: Annotated[int, option("Cluster", "K", "Deal the nodes to so many areas, in turn.", min=1)] = 1,
-    far_delay: Annotated[
-        str, option("Cluster", "TIME", "Between areas, one way. Default: 25ms, if there are areas.")
-    ] = "25ms",
-    seconds: Annotated[
-        float | None, option("Cluster", "S", "End so long after all is ready. Default: on Ctrl-C.", min=0)
-    ] = None,
-    messages: Annotated[
-        int | None, option("Workload", "N", "So many are published by the first node; all shall deliver them.", min=1)
-    ] = None,
-    publishers: Annotated[int, option("Workload", "K", "The first K nodes publish, each its share.", min=1)] = 1,
-    rate: Annotated[float, option("Workload", "R", "So many a second; 0: as fast as it goes.", min=0)] = 100.0,
-    payload: Annotated[int, option("Workload", "BYTES", "The size of a message.", min=1, max=1 << 18)] = 1000,
-    kill_every: Annotated[
-        float | None,
-        option(
-            "Turmoil",
-            "SECONDS",
-            "Kill a process with SIGKILL, again and again, but for the first half and publishers.",
-        ),
-    ] = None,
-    add_every: Annotated[
-        float | None, option("Turmoil", "SECONDS", "Add a process, again and again, up to twice as many.")
-    ] = None,
-    trace: Annotated[
-        Path | None, option("Output", "FOLDER", "Each node writes down what happens; see `epicast check`.")
-    ] = None,
-    trace_level: Annotated[
-        str, option("Output", "LEVEL", "deliveries, or full: every message sent and received as well.")
-    ] = "full",
+    base_port: BasePort = None,
+    tls: Tls = False,
+    areas: Areas = 1,
+    far_delay: FarDelay = "25ms",
+    seconds: Seconds = None,
+    messages: Messages = None,
+    publishers: Publishers = 1,
+    rate: Rate = 100.0,
+    payload: Payload = 1000,
+    kill_every: KillEvery = None,
+    add_every: AddEvery = None,
+    trace: Trace = None,
+    trace_level: TraceLevel = "full",
     as_json: live.Json = False,
     quiet: live.Quiet = False,
 ) -> None:
