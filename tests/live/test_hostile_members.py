@@ -186,6 +186,50 @@ def flows_max(node: Node) -> int:
     return node._stack_node.dissemination.config.flows_max
 
 
+def named(flows: list[tuple[str, int]], how: str) -> bytes:
+    """What a member says to name flows."""
+    positions = [Position(flow, (flow[0], ME)) for flow in flows]
+    if how == "keep-alive":
+        return frame(KeepAlive(1, 4, tuple(positions)))
+    if how == "whereabouts":
+        return b"".join(frame(Whereabouts(position)) for position in positions)
+    return b"".join(frame(Activate(flow)) for flow in flows)
+
+
+@pytest.mark.parametrize("how", ["keep-alive", "whereabouts", "activate"])
+def test_nobody_can_forbid_a_node_to_publish(how: str) -> None:
+    """Flows are numbered: whoever knows a node knows what its flows are called before it has any."""
+
+    async def attack() -> None:
+        async with Node(stack=quick(), limits=LIMITS) as node, neighbour_of(Siege(node, node)) as attacker:
+            brisa = node._stack_node.dissemination
+            flows = [(node.id, number) for number in range(2 * brisa.config.flows_of_one_max)]
+            while not brisa.flows:  # of a keep-alive nothing is heard before the next round
+                attacker.send(named([*flows, ("127.0.0.1:9/other", 0)], how))
+                await asyncio.sleep(0.02)
+            receipt = await node.publish("t", b"x")
+            assert receipt.id[0] == node.id
+            assert [flow for flow in brisa.flows if flow[0] == node.id] == [(node.id, 0)]
+
+    run(attack())
+
+
+@pytest.mark.parametrize("how", ["whereabouts", "activate"])
+def test_flows_invented_for_a_publisher_silence_nobody(how: str) -> None:
+    async def attack() -> None:
+        async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
+            brisa = siege.node._stack_node.dissemination
+            flows = [(third.id, 100 + number) for number in range(2 * brisa.config.flows_of_one_max)]
+            attacker.send(named(flows, how))
+            await until(lambda: sum(root == third.id for root, _ in brisa.flows) >= brisa.config.flows_of_one_max)
+            await is_heard(siege, third, 3)
+            friends = siege.friend._stack_node.dissemination.flows
+            assert [flow for flow in friends if flow[0] == third.id] == [(third.id, 0)], "lies are not told on"
+            await siege.stands()
+
+    run(attack())
+
+
 FLOWS = {
     "that nobody has seen": lambda n: frame(KeepAlive(1, 4, (Position((f"127.0.0.1:9/y{n}", 0), ()),))),
     "that somebody wants": lambda n: frame(Activate((f"127.0.0.1:9/y{n}", 0))),

@@ -39,6 +39,13 @@ class SeqWindow:
         """The highest number received, or `next - 1`."""
         return max(self.ahead, default=self.next - 1)
 
+    @property
+    def highest(self) -> int | None:
+        """The highest number received; None if none was."""
+        if self.ahead or self.next > self.first:
+            return self.last
+        return max(self.before) if self.before else None
+
     def add(self, seq: int) -> bool:
         """True if the number is new. At the cap the oldest hole is given up, and counted in `lost`."""
         if seq == self.next:

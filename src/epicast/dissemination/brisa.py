@@ -108,10 +108,12 @@ class Brisa(TreeRepair):
 
     def new_flow(self, siblings: frozenset[FlowId] = frozenset()) -> FlowId:
         """A tree of our own. `siblings` share a split stream with it: none of them may be reused for another."""
-        number = sum(1 for root, _ in self.flows if root == self.env.me)
-        flow = self.meet((self.env.me, number))
+        flow = self.table.own()
         if flow is None:
-            raise EpicastError(f"more than {self.config.flows_max} flows: raise flows_max, or publish on one_flow")
+            raise EpicastError(
+                f"more than {self.table.own_max} trees of our own: raise flows_max and flows_of_one_max on all nodes, "
+                "or publish on one_flow"
+            )
         flow.siblings = siblings
         return flow.id
 
@@ -147,9 +149,11 @@ class Brisa(TreeRepair):
     def on_data(self, sender: NodeId, msg: Data) -> bool:
         flow = self._recent
         if flow is None or flow.id is not msg.flow:
-            flow = self._recent = self.flows.get(msg.flow) or self.meet(msg.flow)
+            flow = self._recent = self.flows.get(msg.flow) or self.table.meet(msg.flow)
             if flow is None:
                 return False
+            if flow.hearsay:
+                self.table.confirm(flow)
         window = flow.root_window
         if window is None or msg.source != flow.root:
             window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
@@ -180,6 +184,8 @@ class Brisa(TreeRepair):
         flow = self.flows.get(like.flow)
         if flow is None or sender != flow.parent or like.path != flow.parent_path or like.flags or flow.rivals:
             return None
+        if flow.hearsay:
+            self.table.confirm(flow)
         window = flow.windows.get(like.source)
         if window is None or window.next != payloads.seq or window.ahead is not NOTHING:
             return None
@@ -299,11 +305,12 @@ class Brisa(TreeRepair):
         for flow in self.flows.values():
             flow.in_active[peer] = None
             flow.add_out(peer)
-            if flow.path:
+            if flow.path and not flow.hearsay:
                 self.env.send(peer, Whereabouts(flow.position()))
 
     def neighbour_down(self, peer: NodeId, gone: bool) -> None:
         self.neighbours.pop(peer, None)
+        self.table.teller_gone(peer)
         for flow in self.flows.values():
             flow.forget(peer)
             if flow.switch == peer:
@@ -325,7 +332,8 @@ class Brisa(TreeRepair):
         return bool(flow.path) and peer in flow.out_active
 
     def positions(self) -> tuple[Position, ...]:
-        flows, room = list(self.flows.values()), PROGRESS_MAX
+        flows = [flow for flow in self.flows.values() if not flow.hearsay]
+        room = PROGRESS_MAX
         told: list[Position] = []
         if not flows:
             return ()
@@ -344,7 +352,7 @@ class Brisa(TreeRepair):
         for position in positions:
             flow = self._recent
             if flow is None or flow.id is not position.flow:
-                flow = self.flows.get(position.flow) or self.meet(position.flow)
+                flow = self.table.hear_of(position.flow, peer)
                 if flow is None:
                     continue
             if flow.told_us and flow.told_us.pop(peer, -1) > at_us:
@@ -362,6 +370,7 @@ class Brisa(TreeRepair):
 
     def _on_watch(self) -> None:
         now = self.env.now_us()
+        self.table.look()
         for flow in list(self.flows.values()):
             if flow.root != self.env.me:
                 self._watch_parent(flow, now)
@@ -373,7 +382,7 @@ class Brisa(TreeRepair):
             if flow.repair is None:
                 self.start_repair(flow, initial=not flow.path)
             elif flow.repair.since_us <= now - self.config.forget_us:
-                self.forget(flow)
+                self.table.forget(flow)
             return
         if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
             flow.switch = None  # no answer
@@ -386,7 +395,5 @@ class Brisa(TreeRepair):
         elif 0 <= flow.unsteady_since_us <= now - self.config.patience_us:
             self.leave_parent(flow, (flow.parent,))
 
-    def forget(self, flow: FlowState) -> None:
-        """Nobody around has had a path for a long time: the source is gone. Or its place is needed."""
-        super().forget(flow)
+    def on_forget(self) -> None:
         self._recent = None

@@ -123,6 +123,7 @@ class FlowState(Stream):
         "denied",
         "first_id",
         "fruitless",
+        "hearsay",
         "helper",
         "in_active",
         "known",
@@ -164,6 +165,7 @@ class FlowState(Stream):
         self.root_window: SeqWindow | None = None  # the one of the source
         self.lost_reported = 0  # how many numbers given up are in the trace
         self.buffer = buffer
+        self.hearsay = False  # nothing but a neighbour's word says that it exists
         self.siblings: frozenset[FlowId] = frozenset()
         self.first_id: tuple[NodeId, int] | None = None  # the message with which the tree emerged here
         self.repairs = 0

@@ -92,6 +92,7 @@ class BrisaConfig(Config):
     recover_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1 << 19  # of payloads in such an answer; our guess
     flows_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # at the cap a flow without parent is forgotten, or none met
     flows_of_one_max: Annotated[int, msgspec.Meta(ge=1)] = 1_024  # with the same source; further ones are not met
+    hearsay_max: Annotated[int, msgspec.Meta(ge=1)] = 64  # flows of which one neighbour told and no message came yet
     sources_max: Annotated[int, msgspec.Meta(ge=1)] = 256  # publishers on one flow; further ones are dropped
     positions_max: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32  # told on one keep-alive; more flows take turns
     path_max: Annotated[int, msgspec.Meta(ge=2, le=1024)] = 256  # a longer path is taken for a cycle

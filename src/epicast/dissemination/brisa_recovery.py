@@ -10,11 +10,11 @@ What no neighbour has any more is given up, and said so in the trace; it is neve
 from __future__ import annotations
 
 from epicast.core.env import Env
-from epicast.core.ids import FlowId, NodeId
+from epicast.core.ids import NodeId
 from epicast.core.message import Position
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
-from epicast.dissemination.brisa_flow import Buffer, FlowState
+from epicast.dissemination.brisa_flow import FlowState
 from epicast.dissemination.brisa_messages import (
     FIRST_IN_STREAM,
     RECOVERED,
@@ -25,6 +25,7 @@ from epicast.dissemination.brisa_messages import (
     Data,
     Recover,
 )
+from epicast.dissemination.flow_table import FlowTable
 
 RANGES_MAX = 64
 PAST_ASKS_MAX = 20
@@ -42,22 +43,23 @@ class Recovery:
         "deliver",
         "env",
         "flows",
-        "full_until_us",
         "left",
         "members",
         "neighbours",
-        "past",
         "started_us",
+        "table",
     )
 
     def __init__(self, env: Env, config: BrisaConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self.members, self.deliver = env, config, members, deliver
-        self.flows: dict[FlowId, FlowState] = {}
         self.neighbours: dict[NodeId, None] = {}
-        self.full_until_us = 0  # there is no room for another flow
-        self.past: dict[FlowId, dict[NodeId, int]] = {}  # which number comes next on forgotten flows, by publisher
+        self.table = FlowTable(env, config, self.neighbours, self.on_forget)
+        self.flows = self.table.flows
         self.started_us = env.now_us()
         self.left = False
+
+    def on_forget(self) -> None:
+        """A flow is not known any more."""
 
     # Asking
 
@@ -291,6 +293,3 @@ class Recovery:
 
     def _one(self, peers: list[NodeId]) -> NodeId:
         return peers[int(self.env.rng.random() * len(peers))]
-
-    def buffer(self) -> Buffer:
-        return Buffer(self.config.buffer_messages, self.config.buffer_bytes)

@@ -13,7 +13,6 @@ announcement or by a keep-alive, lets the parent go (E-B4).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from epicast.core.ids import NOBODY, NodeId, precedes
@@ -24,8 +23,6 @@ from epicast.dissemination.brisa_messages import Activate, Deactivate, Whereabou
 from epicast.dissemination.brisa_recovery import Recovery
 
 TAINT_MAX = 256  # as long as a path may be
-FORGET_AT_ONCE = 256  # of so many flows one: looking for them takes long
-PAST_MAX, PAST_SOURCES_MAX = 1024, 16  # forgotten flows of which something is remembered, and publishers of each
 
 
 class TreeRepair(Recovery):
@@ -73,7 +70,7 @@ class TreeRepair(Recovery):
         flow.parent, flow.parent_path, flow.downstream = None, (), None
         flow.unsteady_since_us = -1
         flow.switch = None
-        self.full_until_us = 0  # it may have to make room
+        self.table.full_until_us = 0  # it may have to make room
         self.env.record(Kind.PARENT, NOBODY, *flow.id)
         self.start_repair(flow, taint)
 
@@ -217,8 +214,8 @@ class TreeRepair(Recovery):
     # Messages
 
     def on_activate(self, sender: NodeId, msg: Activate) -> None:
-        flow = self.meet(msg.flow)
-        if flow is None or sender not in self.neighbours:
+        flow = self.table.hear_of(msg.flow, sender) if sender in self.neighbours else None
+        if flow is None:
             return
         flow.add_out(sender)
         flow.pruned_us.pop(sender, None)
@@ -245,7 +242,7 @@ class TreeRepair(Recovery):
 
     def on_whereabouts(self, sender: NodeId, msg: Whereabouts) -> None:
         if sender in self.neighbours:
-            flow = self.meet(msg.position.flow)
+            flow = self.table.hear_of(msg.position.flow, sender)
             if flow is not None:
                 flow.told_us[sender] = self.env.now_us()
                 self.hear_position(flow, sender, msg.position, answer=True)
@@ -324,61 +321,3 @@ class TreeRepair(Recovery):
         if now - flow.pruned_us.get(peer, -self.config.prune_again_us) >= self.config.prune_again_us:
             flow.pruned_us[peer] = now
             self.env.send(peer, Deactivate(flow.id, mutual))
-
-    def _make_room(self) -> bool:
-        """For another flow. First go those that have been without a parent for longest, as their source may be gone;
-        else, if most flows come from one neighbour, those of its that have been silent for longest: it may have
-        invented them."""
-        now = self.env.now_us()
-        if now < self.full_until_us:
-            return False
-        lost = [flow for flow in self.flows.values() if flow.repair is not None]
-        lost.sort(key=lambda flow: flow.repair.since_us if flow.repair is not None else 0)
-        for flow in (lost or self._dubious(now))[: max(1, len(self.flows) // FORGET_AT_ONCE)]:
-            self.forget(flow)
-        if len(self.flows) >= self.config.flows_max:
-            self.full_until_us = now + self.config.watch_us // 10
-        return len(self.flows) < self.config.flows_max
-
-    def _dubious(self, now: int) -> list[FlowState]:
-        parents = Counter(flow.parent for flow in self.flows.values() if flow.parent is not None)
-        if not parents:
-            return []
-        parent, count = parents.most_common(1)[0]
-        if 2 * count <= len(self.flows):
-            return []
-        silent_us = now - self.config.watch_us
-        ages = {flow: flow.buffer[-1][0] if flow.buffer else 0 for flow in self.flows.values() if flow.parent == parent}
-        return sorted((flow for flow, last in ages.items() if last <= silent_us), key=ages.__getitem__)
-
-    def forget(self, flow: FlowState) -> None:
-        """But for the numbers that came already: they are not to be delivered again, should the flow come back."""
-        if flow.repair is not None:
-            flow.repair.stop_timer()
-        del self.flows[flow.id]
-        windows = list(flow.windows.items())[-PAST_SOURCES_MAX:]
-        if windows:
-            self.past[flow.id] = {source: window.last + 1 for source, window in windows}
-        if len(self.past) > PAST_MAX:
-            del self.past[next(iter(self.past))]
-
-    def _go_on_with(self, flow: FlowState, past: dict[NodeId, int]) -> None:
-        for source, following in past.items():
-            flow.window(source, following, self.config.buffer_messages).settle(following)
-        flow.mid_stream = False
-
-    def _too_many_of(self, root: NodeId) -> bool:
-        most = self.config.flows_of_one_max
-        return len(self.flows) >= most and sum(1 for its_root, _ in self.flows if its_root == root) >= most
-
-    def meet(self, flow_id: tuple[NodeId, int]) -> FlowState | None:
-        """The record of a flow, made when it is met; None at the cap."""
-        flow = self.flows.get(flow_id)
-        if flow is None:
-            if self._too_many_of(flow_id[0]) or (len(self.flows) >= self.config.flows_max and not self._make_room()):
-                self.env.record(Kind.NONSENSE, detail="too many flows")
-                return None
-            flow = self.flows[flow_id] = FlowState(flow_id, self.env.me, self.neighbours, self.buffer())
-            if flow_id in self.past:
-                self._go_on_with(flow, self.past.pop(flow_id))
-        return flow

@@ -7,7 +7,7 @@ from epicast.core.message import Position
 from epicast.core.recording import Record
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_flow import Buffer
-from epicast.dissemination.brisa_messages import Activate, Data, Deactivate
+from epicast.dissemination.brisa_messages import UPWARD, Activate, Data, Deactivate, Whereabouts
 from tests.support.neighbours import Tree, data, position
 
 FLOW = (0, 0)
@@ -138,7 +138,10 @@ def test_flows_above_the_cap_are_dropped_and_counted() -> None:
     assert list(tree.brisa.flows) == [FLOW]
     assert tree.got == []
     assert tree.take() == []
-    assert tree.env.records == [Record(Kind.NONSENSE, detail="too many flows")] * 3
+    assert tree.env.records == [
+        Record(Kind.NONSENSE, detail="too many flows"),
+        *[Record(Kind.NONSENSE, 2, detail="too many flows")] * 2,
+    ]
 
 
 def test_publishers_above_the_cap_are_dropped() -> None:
@@ -232,18 +235,18 @@ def test_at_the_cap_a_flow_without_a_parent_makes_room() -> None:
     tree = Tree(flows_max=2)
     tree.brisa.on_data(1, data(0, (0, 1)))
     tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
-    assert tree.brisa.meet((7, 0)) is None, "both have parents"
+    assert tree.brisa.table.meet((7, 0)) is None, "both have parents"
     tree.brisa.neighbour_down(1, True)
     assert tree.brisa.parents()[FLOW] is None
-    assert tree.brisa.meet((7, 0)) is not None
+    assert tree.brisa.table.meet((7, 0)) is not None
     assert list(tree.brisa.flows) == [OTHER, (7, 0)]
 
 
 def test_a_source_may_have_only_so_many_flows() -> None:
     tree = Tree(flows_of_one_max=2)
-    met = [tree.brisa.meet((9, number)) for number in range(3)]
+    met = [tree.brisa.table.meet((9, number)) for number in range(3)]
     assert [flow is not None for flow in met] == [True, True, False]
-    assert tree.brisa.meet((8, 0)) is not None
+    assert tree.brisa.table.meet((8, 0)) is not None
 
 
 def test_what_came_on_a_forgotten_flow_does_not_come_again() -> None:
@@ -251,7 +254,7 @@ def test_what_came_on_a_forgotten_flow_does_not_come_again() -> None:
     for seq in range(3):
         tree.brisa.on_data(1, data(seq, (0, 1)))
     tree.brisa.neighbour_down(1, True)
-    assert tree.brisa.meet(OTHER) is not None
+    assert tree.brisa.table.meet(OTHER) is not None
     assert list(tree.brisa.flows) == [OTHER]
     tree.brisa.lose_parent(tree.flow(OTHER), ())
     before = list(tree.got)
@@ -266,10 +269,10 @@ def test_flows_that_one_neighbour_may_have_invented_make_room_once_they_are_sile
     tree.brisa.on_data(1, data(0, (0, 1)))
     for root in (7, 8, 9):
         tree.brisa.on_data(2, data(0, (root, 2), source=root, flow=(root, 0)))
-    assert tree.brisa.meet((6, 0)) is None, "all of them are busy"
+    assert tree.brisa.table.meet((6, 0)) is None, "all of them are busy"
     tree.env.advance(tree.brisa.config.watch_us * 2)
     tree.brisa.on_data(2, data(1, (7, 2), source=7, flow=(7, 0)))
-    assert tree.brisa.meet((6, 0)) is not None
+    assert tree.brisa.table.meet((6, 0)) is not None
     assert list(tree.brisa.flows) == [FLOW, (7, 0), (9, 0), (6, 0)]
 
 
@@ -285,5 +288,119 @@ def test_all_topics_may_share_one_tree() -> None:
 def test_more_flows_of_ones_own_than_there_may_be_are_refused_in_one_line() -> None:
     tree = Tree(flows_max=1)
     tree.brisa.broadcast("a", b"x")
-    with pytest.raises(EpicastError, match="more than 1 flows: raise flows_max, or publish on one_flow"):
+    with pytest.raises(EpicastError, match="more than 1 trees of our own: raise flows_max"):
         tree.brisa.broadcast("b", b"x")
+
+
+# What others say about flows that we have not seen
+
+
+def names(tree: Tree, teller: int, *flows: tuple[int, int]) -> None:
+    """In each of the ways in which a neighbour can name a flow."""
+    for number, flow in enumerate(flows):
+        told = Position(flow, (flow[0], teller))
+        if number % 3 == 0:
+            tree.brisa.heard(teller, (told,), tree.env.now_us())
+        elif number % 3 == 1:
+            tree.brisa.on_whereabouts(teller, Whereabouts(told))
+        else:
+            tree.brisa.on_activate(teller, Activate(flow))
+
+
+def test_nobody_tells_a_process_about_flows_of_its_own() -> None:
+    tree = Tree(flows_of_one_max=4)
+    me = tree.env.me
+    names(tree, 1, *[(me, number) for number in range(9)])
+    tree.brisa.on_data(1, data(0, (me, 1), source=me, flow=(me, 7)))
+    tree.brisa.on_data(1, data(0, (), source=9, flow=(me, 8), flags=UPWARD))
+    assert tree.brisa.flows == {}
+    assert tree.take() == []
+    tree.brisa.broadcast("t", b"x")
+    assert list(tree.brisa.flows) == [(me, 0)]
+
+
+def test_flows_of_others_do_not_stand_in_the_way_of_ones_own() -> None:
+    tree = Tree(flows_max=2)
+    for root in (8, 9):
+        tree.brisa.on_data(1, data(0, (root, 1), source=root, flow=(root, 0)))
+    tree.brisa.broadcast("t", b"x")
+    assert list(tree.brisa.flows) == [(8, 0), (9, 0), (5, 0)]
+
+
+def test_a_neighbour_may_introduce_so_many_flows_and_no_more() -> None:
+    tree = Tree(hearsay_max=3)
+    names(tree, 1, *[(root, 0) for root in range(10, 20)])
+    names(tree, 2, *[(root, 0) for root in range(15, 30)])
+    assert len(tree.brisa.flows) == 2 * 3
+    tree.brisa.on_data(3, data(0, (29, 3), source=29, flow=(29, 0)))
+    assert (29, 0) in tree.brisa.flows, "its message came"
+    tree.brisa.on_data(1, data(0, (10, 1), source=10, flow=(10, 0)))
+    names(tree, 1, (19, 0))
+    assert (19, 0) in tree.brisa.flows, "there is room again for one more, since a message of another came"
+
+
+def test_what_is_known_by_hearsay_is_not_told_on() -> None:
+    tree = Tree()
+    names(tree, 1, OTHER)
+    assert tree.brisa.positions() == ()
+    tree.take()
+    tree.told(1, (9, 1))
+    tree.brisa.neighbour_up(4)
+    assert [effect for effect in tree.take() if effect.to == 4] == []  # type: ignore[union-attr]
+    tree.brisa.on_data(1, data(0, (9, 1), source=9, flow=OTHER))
+    assert [told.flow for told in tree.brisa.positions()] == [OTHER]
+
+
+def test_what_the_source_itself_tells_is_told_on() -> None:
+    tree = Tree()
+    names(tree, 1, (1, 0))
+    assert [told.flow for told in tree.brisa.positions()] == [(1, 0)]
+
+
+def test_what_one_neighbour_alone_told_of_goes_with_it() -> None:
+    tree = Tree()
+    names(tree, 1, (8, 0), OTHER)
+    tree.brisa.heard(2, (Position((8, 0), (8, 2)),), tree.env.now_us())
+    tree.brisa.neighbour_down(1, True)
+    assert list(tree.brisa.flows) == [(8, 0)]
+    tree.brisa.neighbour_down(2, True)
+    assert tree.brisa.flows == {}
+
+
+def test_what_nobody_tells_of_any_more_is_forgotten() -> None:
+    tree = Tree(forget_us=10_000_000, watch_us=1_000_000)
+    tree.brisa.start()
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    names(tree, 1, OTHER)
+    for _ in range(8):
+        tree.env.advance(2_000_000)
+        names(tree, 1, OTHER)
+    assert OTHER in tree.brisa.flows
+    tree.env.advance(12_000_000)
+    assert list(tree.brisa.flows) == [FLOW]
+
+
+def test_invented_flows_of_a_source_do_not_stand_in_the_way_of_its_true_ones() -> None:
+    tree = Tree(flows_of_one_max=4)
+    names(tree, 1, *[(9, number) for number in range(100, 104)])
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert tree.got == [(9, 0)]
+    assert len(tree.brisa.flows) == 4
+
+
+def test_invented_flows_make_room_first() -> None:
+    tree = Tree(flows_max=3).attached()
+    names(tree, 1, (8, 0), OTHER)
+    tree.brisa.on_data(2, data(0, (7, 2), source=7, flow=(7, 0)))
+    assert list(tree.brisa.flows) == [FLOW, OTHER, (7, 0)]
+
+
+def test_a_number_that_was_only_claimed_is_not_taken_for_one_that_came() -> None:
+    tree = Tree(watch_us=1_000_000)
+    tree.brisa.start()
+    tree.brisa.heard(1, (Position(OTHER, (9, 1), ((9, 10**12),)),), tree.env.now_us())
+    tree.env.advance(2_000_000)
+    tree.brisa.neighbour_down(1, True)
+    assert OTHER not in tree.brisa.flows
+    tree.brisa.on_data(2, data(0, (9, 2), source=9, flow=OTHER))
+    assert tree.got == [(9, 0)]

@@ -1,0 +1,171 @@
+"""Which flows a process knows, how it comes to know one, and which it forgets when there are too many.
+
+    a message of it came         met: one of the flows that nobody has seen makes room, or one without a parent
+    a neighbour told of it       met while there is room for it, and for one more by hearsay of that neighbour
+    we publish on it             made by us, and by nobody else's word: nobody can tell us about flows of our own
+
+A forgotten flow leaves behind which numbers have come on it, so that nothing is delivered twice should it come back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from epicast.core.env import Env
+from epicast.core.ids import FlowId, NodeId
+from epicast.core.records import Kind
+from epicast.dissemination.brisa_flow import Buffer, FlowState
+from epicast.dissemination.brisa_messages import BrisaConfig
+from epicast.dissemination.hearsay import Hearsay
+
+FORGET_AT_ONCE = 256  # of so many flows one: looking for them takes long
+PAST_MAX, PAST_SOURCES_MAX = 1024, 16  # forgotten flows of which something is remembered, and publishers of each
+
+
+class FlowTable:
+    __slots__ = (
+        "_config",
+        "_env",
+        "_neighbours",
+        "_of_root",
+        "_on_forget",
+        "flows",
+        "full_until_us",
+        "hearsay",
+        "own_max",
+        "past",
+    )
+
+    def __init__(
+        self, env: Env, config: BrisaConfig, neighbours: dict[NodeId, None], on_forget: Callable[[], None]
+    ) -> None:
+        self._env, self._config, self._neighbours, self._on_forget = env, config, neighbours, on_forget
+        self.flows: dict[FlowId, FlowState] = {}
+        self._of_root: Counter[NodeId] = Counter()  # how many of them have this source
+        self.hearsay = Hearsay(config.hearsay_max)
+        self.past: dict[FlowId, dict[NodeId, int]] = {}  # the highest number that came on forgotten flows, by publisher
+        self.full_until_us = 0  # there is no room for another flow
+        self.own_max = min(config.flows_max, config.flows_of_one_max)  # nobody would know more of them
+
+    def own(self) -> FlowState | None:
+        """One more of which we are the source; None at the cap. What others have does not stand in its way."""
+        count = self._of_root[self._env.me]
+        return self._make((self._env.me, count)) if count < self.own_max else None
+
+    def meet(self, flow_id: FlowId) -> FlowState | None:
+        """The flow of a message that came. None at the cap, and if we are its source and have not made it."""
+        flow = self.flows.get(flow_id)
+        if flow is None and flow_id[0] != self._env.me:
+            if self._room_beside(flow_id[0]) and (len(self.flows) < self._config.flows_max or self._make_room()):
+                return self._make(flow_id)
+            self._env.record(Kind.NONSENSE, detail="too many flows")
+        return flow
+
+    def hear_of(self, flow_id: FlowId, teller: NodeId) -> FlowState | None:
+        """A flow that a neighbour names."""
+        flow = self.flows.get(flow_id)
+        if flow is not None or flow_id[0] == self._env.me:
+            if flow is not None and flow.hearsay:
+                self.hearsay.again(flow_id, self._env.now_us())
+            return flow
+        config, root = self._config, flow_id[0]
+        crowded = len(self.flows) >= config.flows_max or self._of_root[root] >= config.flows_of_one_max
+        if crowded or not self.hearsay.has_room(teller):
+            self._env.record(Kind.NONSENSE, teller, detail="too many flows")
+            return None
+        flow = self._make(flow_id)
+        if teller != root and not flow.windows:
+            flow.hearsay = True
+            self.hearsay.add(flow_id, teller, self._env.now_us())
+        return flow
+
+    def confirm(self, flow: FlowState) -> None:
+        """A message of it came."""
+        flow.hearsay = False
+        self.hearsay.discard(flow.id)
+
+    def teller_gone(self, teller: NodeId) -> None:
+        """What nobody else has told of goes with it."""
+        for flow_id in self.hearsay.of(teller):
+            flow = self.flows[flow_id]
+            self.hearsay.discard(flow_id)
+            other = next((peer for peer in flow.known if peer != teller and self.hearsay.has_room(peer)), None)
+            if other is None:
+                self.forget(flow)
+            else:
+                self.hearsay.add(flow_id, other, self._env.now_us())
+
+    def look(self) -> None:
+        """Once a watch period: forget what nobody has seen, and nobody tells of any more."""
+        while (over := self.hearsay.not_told_since(self._env.now_us() - self._config.forget_us)) is not None:
+            self.forget(self.flows[over])
+
+    def forget(self, flow: FlowState) -> None:
+        """But for the numbers that came already: they are not to be delivered again, should the flow come back."""
+        if flow.repair is not None:
+            flow.repair.stop_timer()
+        del self.flows[flow.id]
+        self._of_root[flow.root] -= 1
+        if not self._of_root[flow.root]:
+            del self._of_root[flow.root]
+        self.hearsay.discard(flow.id)
+        came = [(source, window.highest) for source, window in flow.windows.items() if window.highest is not None]
+        if came:
+            self.past[flow.id] = dict(came[-PAST_SOURCES_MAX:])
+        if len(self.past) > PAST_MAX:
+            del self.past[next(iter(self.past))]
+        self._on_forget()
+
+    def _make(self, flow_id: FlowId) -> FlowState:
+        config = self._config
+        buffer = Buffer(config.buffer_messages, config.buffer_bytes)
+        flow = self.flows[flow_id] = FlowState(flow_id, self._env.me, self._neighbours, buffer)
+        self._of_root[flow_id[0]] += 1
+        for source, highest in self.past.pop(flow_id, {}).items():
+            window = flow.window(source, highest, config.buffer_messages)
+            window.settle(highest)
+            window.add(highest)
+            flow.mid_stream = False
+        return flow
+
+    # Room
+
+    def _room_beside(self, root: NodeId) -> bool:
+        """For one more flow of this source? Those that others only say it has do not count."""
+        if self._of_root[root] < self._config.flows_of_one_max:
+            return True
+        return self._forget_hearsay(self.hearsay.of_root(root))
+
+    def _forget_hearsay(self, flow_id: FlowId | None) -> bool:
+        if flow_id is not None:
+            self.forget(self.flows[flow_id])
+        return flow_id is not None
+
+    def _make_room(self) -> bool:
+        """For another flow. First goes one that nobody has seen; then those that have been without a parent for
+        longest, as their source may be gone; else, if most flows come from one neighbour, those of its that have been
+        silent for longest: it may have invented them."""
+        if self._forget_hearsay(self.hearsay.oldest()):
+            return True
+        now = self._env.now_us()
+        if now < self.full_until_us:
+            return False
+        lost = [flow for flow in self.flows.values() if flow.repair is not None]
+        lost.sort(key=lambda flow: flow.repair.since_us if flow.repair is not None else 0)
+        for flow in (lost or self._dubious(now))[: max(1, len(self.flows) // FORGET_AT_ONCE)]:
+            self.forget(flow)
+        if len(self.flows) >= self._config.flows_max:
+            self.full_until_us = now + self._config.watch_us // 10
+        return len(self.flows) < self._config.flows_max
+
+    def _dubious(self, now: int) -> list[FlowState]:
+        parents = Counter(flow.parent for flow in self.flows.values() if flow.parent is not None)
+        if not parents:
+            return []
+        parent, count = parents.most_common(1)[0]
+        if 2 * count <= len(self.flows):
+            return []
+        silent_us = now - self._config.watch_us
+        ages = {flow: flow.buffer[-1][0] if flow.buffer else 0 for flow in self.flows.values() if flow.parent == parent}
+        return sorted((flow for flow, last in ages.items() if last <= silent_us), key=ages.__getitem__)
