@@ -16,7 +16,18 @@ from hypothesis import strategies as st
 from epicast.core.errors import EpicastError
 from epicast.live import keys
 from epicast.live.certificates import DER_BYTES_MAX
-from epicast.live.signatures import SIGNATURE_BYTES, ReplayWindow, Signer, Verifier, signed_bytes
+from epicast.live.signatures import (
+    BAD_CERTIFICATE,
+    BLAMED,
+    EXPIRED,
+    FORGED,
+    OTHER_NAME,
+    SIGNATURE_BYTES,
+    ReplayWindow,
+    Signer,
+    Verifier,
+    signed_bytes,
+)
 from epicast.live.tls import Tls
 from tests.live.certified import HOST, LONG_AGO, der, make_cluster, make_odd
 
@@ -27,7 +38,7 @@ DAY_S = 86_400.0
 texts = st.text(max_size=12)
 numbers = st.integers(0, 2**64 - 1)
 payloads = st.binary(max_size=64)
-messages = st.tuples(texts, texts, numbers, payloads)  # topic, source, number, payload
+messages = st.tuples(texts, texts, numbers, payloads, texts)  # topic, source, number, payload, context
 
 
 def signer_of(tls: Tls) -> Signer:
@@ -60,28 +71,31 @@ def pair() -> Pair:
 
 @given(texts, messages, texts, messages)
 def test_no_two_messages_give_the_same_bytes(
-    cluster: str, message: tuple[str, str, int, bytes], other_cluster: str, other: tuple[str, str, int, bytes]
+    cluster: str, message: tuple[str, str, int, bytes, str], other_cluster: str, other: tuple[str, str, int, bytes, str]
 ) -> None:
     same = signed_bytes(cluster, *message) == signed_bytes(other_cluster, *other)
     assert same == ((cluster, message) == (other_cluster, other))
 
 
-@given(st.lists(texts, min_size=3, max_size=3), st.data(), numbers, payloads)
+@given(st.lists(texts, min_size=4, max_size=4), st.data(), numbers, payloads)
 def test_text_cannot_move_from_field_to_field(fields: list[str], data: st.DataObject, seq: int, payload: bytes) -> None:
     """Other cuts of the same text: what a signature without lengths would confuse."""
     text = "".join(fields)
-    first, second = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
-    other = text[:first], text[first:second], text[second:]
+    first, second, third = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 3)))
+    other = text[:first], text[first:second], text[second:third], text[third:]
     assume(other != tuple(fields))
-    cluster, topic, source = fields
-    assert signed_bytes(cluster, topic, source, seq, payload) != signed_bytes(*other, seq, payload)
+
+    def signed(cluster: str, topic: str, source: str, context: str) -> bytes:
+        return signed_bytes(cluster, topic, source, seq, payload, context)
+
+    assert signed(*fields) != signed(*other)
 
 
 def test_the_format_does_not_change_unnoticed() -> None:
-    signed = signed_bytes("prices", "eur", NODE, 7, b"1.08")
-    assert signed.startswith(b"epicast message 1\n\0\0\0\6prices\0\0\0\3eur\0\0\0\x17" + NODE.encode())
+    signed = signed_bytes("prices", "eur", NODE, 7, b"1.08", "0 n")
+    assert signed.startswith(b"epicast message 2\n\0\0\0\6prices\0\0\0\3eur\0\0\0\x17" + NODE.encode())
     assert signed.endswith(
-        b"\0\0\0\x08\0\0\0\0\0\0\0\x07\0\0\0\x20"
+        b"\0\0\0\x030 n\0\0\0\x08\0\0\0\0\0\0\0\x07\0\0\0\x20"
         + bytes.fromhex("9bf9cb6cafb838f81fbcda96ab16e8810a79cddb35d3eca5f83a00be19b16044")
     )
 
@@ -111,12 +125,13 @@ def test_a_flipped_bit_is_noticed(topic: str, seq: int, payload: bytes, data: st
     assert not pair().verifier.verify(topic, NODE, seq, changed, altered)
 
 
-@given(texts, texts, numbers, numbers, payloads)
+@given(texts, texts, numbers, numbers, payloads, texts)
 def test_a_signature_is_good_for_nothing_else(
-    topic: str, other_topic: str, seq: int, other_seq: int, payload: bytes
+    topic: str, other_topic: str, seq: int, other_seq: int, payload: bytes, context: str
 ) -> None:
     signer, verifier = pair()
     signature = signer.sign(topic, NODE, seq, payload)
+    assert verifier.verify(topic, NODE, seq, payload, signature, context) == (not context)
     assert verifier.verify(other_topic, NODE, seq, payload, signature) == (topic == other_topic)
     assert verifier.verify(topic, NODE, other_seq, payload, signature) == (seq == other_seq)
     assert not verifier.verify(topic, REBORN, seq, payload, signature)
@@ -148,6 +163,49 @@ def test_a_message_of_another_cluster_is_not_believed(folder: Path, tmp_path: Pa
     signer = signer_of(own)
     signer.cluster = "other"
     assert not verifier.verify("eur", NODE, 7, b"1.08", signer.sign("eur", NODE, 7, b"1.08"))
+
+
+# Objections
+
+
+def objection(verifier: Verifier, by: Signer, certificate: bytes, *, altered: bool = False, context: str = "") -> str:
+    """To a message of NODE that one has signed, with a certificate that a relay may have put there."""
+    signature = by.sign("eur", NODE, 7, b"1.08")
+    return verifier.objection(certificate, "eur", NODE, 7, b"9.99" if altered else b"1.08", signature, context)
+
+
+def test_a_message_brings_its_certificate(folder: Path) -> None:
+    verifier, one = Verifier(folder / "ca.pem"), signer_of(Tls.from_folder(folder, "n1"))
+    assert objection(verifier, one, one.certificate_der, altered=True) == FORGED
+    assert objection(verifier, one, one.certificate_der, context="another flow") == FORGED
+    assert objection(verifier, one, b"") == BAD_CERTIFICATE
+    assert len(verifier) == 0, "nothing is learned of what does not fit"
+    assert objection(verifier, one, one.certificate_der) == ""
+    assert objection(verifier, one, b"") == "", "it is known by now"
+    assert objection(verifier, one, b"", altered=True) == BAD_CERTIFICATE
+    assert objection(verifier, one, one.certificate_der, altered=True) == FORGED
+
+
+def test_a_relay_binds_no_source_to_another_name(folder: Path) -> None:
+    """On one host two names may stand for one id: the first that signed has it, not the first that was shown."""
+    verifier = Verifier(folder / "ca.pem")
+    one, two = (signer_of(Tls.from_folder(folder, name)) for name in ("n1", "n2"))
+    assert objection(verifier, one, two.certificate_der) == FORGED
+    assert objection(verifier, one, one.certificate_der) == ""
+    assert objection(verifier, two, two.certificate_der) == OTHER_NAME
+    assert objection(verifier, two, one.certificate_der) == FORGED
+    assert objection(verifier, one, one.certificate_der) == ""
+
+
+def test_relays_are_not_blamed_for_the_date(folder: Path, tmp_path: Path) -> None:
+    now = time.time()
+    verifier = Verifier(folder / "ca.pem", clock=lambda: now)
+    one = signer_of(Tls.from_folder(folder, "n1"))
+    assert objection(verifier, one, one.certificate_der) == ""
+    now += 366 * DAY_S
+    assert objection(verifier, one, one.certificate_der) == EXPIRED
+    assert EXPIRED not in BLAMED
+    assert OTHER_NAME not in BLAMED
 
 
 # Learning keys

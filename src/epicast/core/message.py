@@ -35,6 +35,11 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     layer: ClassVar[str] = ""
 
+    @property
+    def context(self) -> str:
+        """Of an event: what its publisher decides besides source, number, topic and payload. A signature covers it."""
+        return ""
+
 
 class Event(Protocol):
     """What an application published, as any message that carries it shows it."""

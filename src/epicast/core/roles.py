@@ -88,6 +88,9 @@ class Disseminator(Neighbours, Protocol):
     def next_id(self, topic: str) -> tuple[NodeId, int]:
         """The id that the next message on this topic will have."""
 
+    def next_context(self, topic: str) -> str:
+        """What its `context` will be."""
+
 
 class Order(Protocol):
     """When a received event may be delivered. What it has to say about an event travels at the end of its payload, so

@@ -46,6 +46,7 @@ from epicast.dissemination.brisa_messages import (
     Deactivate,
     Recover,
     Whereabouts,
+    context_of,
 )
 from epicast.dissemination.brisa_repair import TreeRepair
 
@@ -85,6 +86,9 @@ class Brisa(TreeRepair):
 
     def next_id(self, topic: str) -> tuple[NodeId, int]:
         return self.env.me, self._next_number(self._flow_for(topic))
+
+    def next_context(self, topic: str) -> str:
+        return context_of(self._flow_for(topic))
 
     def _flow_for(self, topic: str) -> FlowId:
         if self.config.one_flow:
@@ -155,7 +159,8 @@ class Brisa(TreeRepair):
             if flow.hearsay:
                 self.table.confirm(flow)
         window = flow.root_window
-        if window is None or msg.source != flow.root:
+        if msg.flags or window is None or msg.source != flow.root:
+            msg = self._straight(flow, sender, msg)
             window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
             if window is None:
                 return msg.source == self.env.me
@@ -177,6 +182,17 @@ class Brisa(TreeRepair):
         self._pass_on(flow, msg, sender)
         return False
 
+    def _straight(self, flow: FlowState, sender: NodeId, msg: Data) -> Data:
+        """Flags are told anew on each link and nobody signs them. Whether a message is upward follows from its source,
+        and none that has a payload may be withheld: where the flags say otherwise, a relay lies."""
+        upward = UPWARD if msg.source != flow.root else 0
+        withheld = msg.flags & BOOTSTRAP and not msg.payload
+        flags = upward | (BOOTSTRAP if withheld else 0) | msg.flags & RECOVERED
+        if flags == msg.flags:
+            return msg
+        self.env.record(Kind.NONSENSE, sender, msg.source, msg.seq, detail="flags that do not fit the message")
+        return Data(msg.flow, msg.source, msg.seq, msg.hops, msg.path, flags, msg.topic, msg.payload)
+
     def take_run(self, sender: NodeId, like: Data, payloads: Payloads) -> tuple[Sequence[NodeId], Data] | None:
         """Messages that came together and are all like this one but for number and payload: what `on_data` does with
         each, at once, in the usual case that they continue what the parent sent. Answers to whom they go on, and what
@@ -186,8 +202,8 @@ class Brisa(TreeRepair):
             return None
         if flow.hearsay:
             self.table.confirm(flow)
-        window = flow.windows.get(like.source)
-        if window is None or window.next != payloads.seq or window.ahead is not NOTHING:
+        window = flow.root_window
+        if window is None or like.source != flow.root or window.next != payloads.seq or window.ahead is not NOTHING:
             return None
         window.next += len(payloads)
         flow.buffer.add_run(self.env.now_us(), like, payloads)

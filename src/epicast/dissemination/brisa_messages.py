@@ -39,6 +39,14 @@ class Data(TreeMessage, tag=50):
     topic: Topic
     payload: Payload
 
+    @property
+    def context(self) -> str:
+        return context_of(self.flow)
+
+
+def context_of(flow: Flow) -> str:
+    return f"{flow[1]} {flow[0]}"
+
 
 class Deactivate(TreeMessage, tag=51):
     """Stop sending me this flow. `mutual`: and I have stopped sending it to you."""

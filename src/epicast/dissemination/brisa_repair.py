@@ -34,11 +34,9 @@ class TreeRepair(Recovery):
         position = flow.known.get(peer)
         if position is None or not position.path or position.pending or peer not in self.neighbours:
             return False
-        path = position.path
-        if path[0] != flow.root or path[-1] != peer:
-            return False  # nonsense; obeying it, a source could get a parent
         taint = flow.repair.taint if flow.repair is not None else {}
-        return self._safe_path(path) and not any(node in taint for node in path)
+        path = position.path
+        return _leads(flow, path, peer) and self._safe_path(path) and not any(node in taint for node in path)
 
     def _safe_path(self, path: tuple[NodeId, ...]) -> bool:
         return self.env.me not in path and len(path) < self.config.path_max
@@ -205,8 +203,8 @@ class TreeRepair(Recovery):
         """The parent's path is another one now."""
         if not path:
             self.leave_parent(flow, (flow.parent,) if flow.parent is not None else ())
-        elif not self._safe_path(path):
-            self.leave_parent(flow, ())  # a cycle (E-B4)
+        elif not self._safe_path(path) or not _leads(flow, path, flow.parent):
+            self.leave_parent(flow, ())  # a cycle (E-B4), or nonsense
         else:
             self._take_path(flow, path)
             self._announce(flow)
@@ -321,3 +319,8 @@ class TreeRepair(Recovery):
         if now - flow.pruned_us.get(peer, -self.config.prune_again_us) >= self.config.prune_again_us:
             flow.pruned_us[peer] = now
             self.env.send(peer, Deactivate(flow.id, mutual))
+
+
+def _leads(flow: FlowState, path: tuple[NodeId, ...], peer: NodeId | None) -> bool:
+    """From the source to this neighbour? Obeying any other path, a source could get a parent."""
+    return path[0] == flow.root and path[-1] == peer

@@ -18,5 +18,8 @@ class Indifferent:
 
     def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None: ...
 
+    def next_context(self, topic: str) -> str:
+        return ""
+
     def uses(self, peer: NodeId) -> bool:
         return False

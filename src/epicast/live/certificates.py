@@ -29,6 +29,10 @@ _FILE_BYTES_MAX = 1 << 20
 _READABLE_BY_EVERYONE = 0o007
 
 
+class NotNow(EpicastError):
+    """A certificate that is good at another time."""
+
+
 @dataclass(frozen=True)
 class Authority:
     """Whom a cluster trusts to name its nodes."""
@@ -155,7 +159,7 @@ def is_pair(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool:
 
 def require_timely(certificate: x509.Certificate, now: datetime, what: str) -> None:
     if reason := untimely(certificate, now):
-        raise EpicastError(f"{what} {reason}")
+        raise NotNow(f"{what} {reason}")
 
 
 def untimely(certificate: x509.Certificate, now: datetime) -> str:

@@ -45,7 +45,7 @@ class Application(Protocol):
     def correct(self, event: Any) -> None: ...
     def deliver_run(self, like: Any, run: Run) -> None: ...
     def gave_up(self, source: str, lost: int, topic: str, why: str) -> None: ...
-    def authentic(self, event: Any) -> bool: ...
+    def objection(self, event: Any) -> str: ...
     def links_changed(self) -> None: ...
 
 
@@ -198,10 +198,11 @@ class Driver:
             self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
 
     def _event(self, conn: Connection, msg: Any, size: int) -> None:
-        if self.app.authentic(msg):
+        objection = self.app.objection(msg)
+        if not objection:
             self._handle(conn, msg, size)
             return
-        self.env.record(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail="bad signature")
+        self.env.record(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail=objection)
         self.hub.counters["bad signatures"] += 1
 
     def _handle(self, conn: Connection, msg: Message, size: int) -> None:

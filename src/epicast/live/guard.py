@@ -11,7 +11,7 @@ from typing import Any
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live import envelope
-from epicast.live.signatures import ReplayWindow, Signer, Verifier
+from epicast.live.signatures import UNSIGNED, ReplayWindow, Signer, Verifier
 from epicast.live.tls import Tls
 
 _STREAM_SHIFT = 40  # publishers number the messages of each of their streams from a multiple of this power of two
@@ -26,25 +26,22 @@ class Guard:
                 raise EpicastError(f"the keys are for cluster {whose}, this node is of {cluster}")
         self._replay = ReplayWindow()
 
-    def sign(self, topic: str, source: str, seq: int, packed: bytes) -> bytes:
+    def sign(self, topic: str, source: str, seq: int, packed: bytes, context: str) -> bytes:
         covered = envelope.covered_by_signature(packed)
-        signature = self._signer.sign(topic, source, seq, covered)
+        signature = self._signer.sign(topic, source, seq, covered, context)
         return envelope.add_signature(packed, self._signer.certificate_der, signature)
 
-    def authentic(self, event: Any) -> bool:
+    def objection(self, event: Any) -> str:
+        """Why it may not be let in; empty if it may."""
+        source = event.source
         try:
             signed = envelope.split_signature(event.payload)
         except WireError:
-            return False
-        source = event.source
+            return UNSIGNED
         if signed is None or not isinstance(source, str):
-            return False
-        if not self._verifier.knows(source):
-            try:
-                self._verifier.learn(signed.certificate, source)
-            except EpicastError:
-                return False
-        return self._verifier.verify(event.topic, source, event.seq, signed.covered, signed.signature)
+            return UNSIGNED
+        certificate, signature, covered = signed
+        return self._verifier.objection(certificate, event.topic, source, event.seq, covered, signature, event.context)
 
     def fresh(self, event: Any, now_us: int) -> bool:
         """Once for each message. Each stream of a publisher has numbers of its own."""

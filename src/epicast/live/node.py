@@ -401,8 +401,9 @@ class Node:
 
     def _broadcast_signed(self, topic: str, packed: bytes) -> Receipt:
         source, seq = self._stack_node.next_id(topic)
+        context = self._stack_node.next_context(topic)
         dressed = self._stack_node.dress(topic, packed)
-        return self._broadcast(topic, self._guard.sign(topic, str(source), seq, dressed))
+        return self._broadcast(topic, self._guard.sign(topic, str(source), seq, dressed, context))
 
     def _require_running(self) -> None:
         if not self._running:
@@ -426,8 +427,8 @@ class Node:
     def gave_up(self, source: str, lost: int, topic: str, why: str) -> None:
         self._board.gap(source, lost, why if topic else "no neighbour has them any more", topic)
 
-    def authentic(self, event: Any) -> bool:
-        return self._guard is None or self._guard.authentic(event)
+    def objection(self, event: Any) -> str:
+        return "" if self._guard is None else self._guard.objection(event)
 
     def links_changed(self) -> None:
         if not self._linked.is_set():

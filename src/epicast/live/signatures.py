@@ -1,16 +1,18 @@
 """Signed messages: who published, whatever way the message took.
 
 TLS protects one link; a message crosses many, and each relay could change it. A signature binds the payload to cluster,
-topic, source and sequence number, so that it proves nothing anywhere else. The source is a node id: with its
-incarnation, a number of an earlier life is no number of this one.
+topic, source, sequence number and context, so that it proves nothing anywhere else. The source is a node id: with its
+incarnation, a number of an earlier life is no number of this one. The context is what else the publisher decides, as
+the message's type names it: for BRISA the flow.
 
-    "epicast message 1\\n" | cluster | topic | source | number (8 bytes) | BLAKE2b-256 of the payload
+    "epicast message 2\\n" | cluster | topic | source | context | number (8 bytes) | BLAKE2b-256 of the payload
 
 Every field is preceded by its length, so no two messages give the same bytes. Whatever a subscriber gets (headers too)
 must be in `payload`.
 
-A message is judged in this order: `Verifier.verify`, then `ReplayWindow.accept`. The other way round a forgery would
-take the place of the true message.
+A message is judged in this order: `Verifier.objection`, then `ReplayWindow.accept`. The other way round a forgery would
+take the place of the true message. A certificate is kept only once it has verified a message: a relay that puts another
+one into a message binds nobody to it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import NamedTuple
 
 from epicast.core.errors import EpicastError
 from epicast.live import certificates as read
+from epicast.live.certificates import NotNow
 from epicast.live.identity import require_host
 from epicast.live.replay import ReplayWindow
 
@@ -36,13 +39,22 @@ except ImportError:
 __all__ = ["SIGNATURE_BYTES", "ReplayWindow", "Signer", "Verifier", "signed_bytes"]
 
 SIGNATURE_BYTES = 64
-_PREFIX = b"epicast message 1\n"
+_PREFIX = b"epicast message 2\n"
+
+# Why a message is not let in. Relays check what they pass on, so of these the first three are the doing of whoever
+# brought it; for the others it may be innocent: its clock is another one, or it met another certificate first.
+UNSIGNED = "no signature"
+FORGED = "bad signature"
+BAD_CERTIFICATE = "bad certificate"
+EXPIRED = "certificate out of date"
+OTHER_NAME = "two certificates for one source"
+BLAMED = frozenset({UNSIGNED, FORGED, BAD_CERTIFICATE})
 
 
-def signed_bytes(cluster: str, topic: str, source: str, seq: int, payload: bytes) -> bytes:
+def signed_bytes(cluster: str, topic: str, source: str, seq: int, payload: bytes, context: str = "") -> bytes:
     """What is signed. Raises ValueError or OverflowError for what cannot be sent."""
     digest = blake2b(payload, digest_size=32).digest()
-    fields = (cluster.encode(), topic.encode(), source.encode(), seq.to_bytes(8, "big"), digest)
+    fields = (cluster.encode(), topic.encode(), source.encode(), context.encode(), seq.to_bytes(8, "big"), digest)
     return _PREFIX + b"".join(len(field).to_bytes(4, "big") + field for field in fields)
 
 
@@ -57,8 +69,8 @@ class Signer:
         self.certificate_der = read.as_der(own)
         self._key = secret
 
-    def sign(self, topic: str, source: str, seq: int, payload: bytes) -> bytes:
-        return self._key.sign(signed_bytes(self.cluster, topic, source, seq, payload))
+    def sign(self, topic: str, source: str, seq: int, payload: bytes, context: str = "") -> bytes:
+        return self._key.sign(signed_bytes(self.cluster, topic, source, seq, payload, context))
 
 
 class _Known(NamedTuple):
@@ -91,31 +103,64 @@ class Verifier:
 
         A node id stays with the name that had it first: two certificates may be for one host.
         """
+        self._keep(node_id, self._read(certificate_der, node_id))
+
+    def verify(self, topic: str, source: str, seq: int, payload: bytes, signature: bytes, context: str = "") -> bool:
+        """False also if the source is not known, or its certificate has ended."""
+        known = self._known.pop(source, None)
+        if known is None or self._clock() > known.until:
+            return False
+        self._known[source] = known
+        return self._is_by(known, topic, source, seq, payload, signature, context)
+
+    def objection(
+        self, certificate_der: bytes, topic: str, source: str, seq: int, payload: bytes, signature: bytes, context: str
+    ) -> str:
+        """Why the message may not be let in; empty if it may. Its certificate is learned if it has to be, and then only
+        if it fits the signature."""
+        if self.verify(topic, source, seq, payload, signature, context):
+            return ""
+        known = self._known.get(source)
+        try:
+            offered = self._read(certificate_der, source)
+        except NotNow:
+            return EXPIRED
+        except EpicastError:
+            return BAD_CERTIFICATE
+        if offered == known or not self._is_by(offered, topic, source, seq, payload, signature, context):
+            return FORGED
+        try:
+            self._keep(source, offered)
+        except EpicastError:
+            return OTHER_NAME
+        return ""
+
+    def _is_by(
+        self, known: _Known, topic: str, source: str, seq: int, payload: bytes, signature: bytes, context: str
+    ) -> bool:
+        try:
+            known.key.verify(signature, signed_bytes(self.cluster, topic, source, seq, payload, context))
+        except (InvalidSignature, ValueError, OverflowError):
+            return False
+        return True
+
+    def _read(self, certificate_der: bytes, node_id: str) -> _Known:
         certificate = read.parse_der(certificate_der)
         identity = self._authority.check(certificate, self._now())
         require_host(identity, node_id)
         key = certificate.public_key()
         if not isinstance(key, Ed25519PublicKey):
             raise EpicastError(f"the certificate of {identity.name} holds no Ed25519 key")
+        return _Known(identity.name, key, identity.not_after.timestamp())
+
+    def _keep(self, node_id: str, new: _Known) -> None:
         old = self._known.pop(node_id, None)
-        if old is not None and old.name != identity.name:
+        if old is not None and old.name != new.name:
             self._known[node_id] = old
-            raise EpicastError(f"{node_id} is {old.name}, not {identity.name}")
-        self._known[node_id] = _Known(identity.name, key, identity.not_after.timestamp())
+            raise EpicastError(f"{node_id} is {old.name}, not {new.name}")
+        self._known[node_id] = new
         if len(self._known) > self._sources_max:
             del self._known[next(iter(self._known))]
-
-    def verify(self, topic: str, source: str, seq: int, payload: bytes, signature: bytes) -> bool:
-        """False also if the source is not known, or its certificate has ended."""
-        known = self._known.pop(source, None)
-        if known is None or self._clock() > known.until:
-            return False
-        self._known[source] = known
-        try:
-            known.key.verify(signature, signed_bytes(self.cluster, topic, source, seq, payload))
-        except (InvalidSignature, ValueError, OverflowError):
-            return False
-        return True
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

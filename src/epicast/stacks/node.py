@@ -65,6 +65,9 @@ class Node:
     def next_id(self, topic: str) -> tuple[NodeId, int]:
         return self.dissemination.next_id(topic)
 
+    def next_context(self, topic: str) -> str:
+        return self.dissemination.next_context(topic)
+
     def leave(self) -> None:
         """Say goodbye; the driver ends the process once it is out."""
         if self.order is not None:

@@ -1,0 +1,60 @@
+"""Relays that change what nobody signs: no message vanishes by it, and nothing else comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from epicast.core.message import HOPS_MAX
+from epicast.dissemination.brisa_messages import BOOTSTRAP, RECOVERED, UPWARD
+from tests.live.attacker import ME
+from tests.live.certified import make_cluster
+from tests.live.relays import CLUSTER, as_event, member_of, secured, signer
+from tests.live.siege import Siege, run, until
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cluster(tmp_path_factory.mktemp("relays") / "keys", "n1", "n2", "evil", cluster=CLUSTER)
+
+
+def has_all(siege: Siege, payloads: set[bytes]) -> bool:
+    siege.said |= payloads
+    return siege._take() and all(payloads <= set(got) for got in siege.got.values())
+
+
+LIES = {
+    "bootstrap": {"flags": BOOTSTRAP},
+    "upward": {"flags": UPWARD, "path": ()},
+    "bootstrap, upward": {"flags": BOOTSTRAP | UPWARD, "path": ()},
+    "recovered": {"flags": RECOVERED},
+    "all": {"flags": BOOTSTRAP | UPWARD | RECOVERED, "path": ()},
+    "far": {"hops": HOPS_MAX},
+    "no path": {"path": ()},
+    "a path from elsewhere": {"path": ("127.0.0.1:9/other", ME)},
+    "a long path": {"path": tuple(f"127.0.0.1:9/{n}" for n in range(1024))},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_no_lie_about_a_signed_message_makes_it_vanish(folder: Path, lie: str) -> None:
+    async def attack() -> None:
+        async with (
+            secured(folder, sign=True) as siege,
+            member_of(siege, folder) as attacker,
+            signer(folder, 20) as (third, signed),
+        ):
+            for each in signed:
+                attacker.send(as_event(replace(each, **{"path": (third.id, ME), "hops": 1, **LIES[lie]})))
+            await until(lambda: has_all(siege, {b"signed %d" % number for number in range(20)}), "a message vanished")
+            third._stack_node.membership.meet(siege.node.id)
+            await until(lambda: third.id in siege.node.neighbours)
+            for number in range(20, 40):
+                await third.publish("new", b"signed %d" % number)
+            await until(lambda: has_all(siege, {b"signed %d" % number for number in range(20, 40)}))
+            assert siege.count("bad signatures") == 0
+            await siege.stands()
+
+    run(attack())
