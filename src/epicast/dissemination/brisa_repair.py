@@ -195,6 +195,8 @@ class TreeRepair(Recovery):
     def _announce(self, flow: FlowState) -> None:
         """Tell those below us, and those who asked while we had no path."""
         told = [*flow.targets(), *(peer for peer in flow.waiting if peer not in flow.out_active)]
+        if flow.hearsay:
+            told = [peer for peer in told if peer in flow.known]  # those who have heard of it themselves
         flow.waiting.clear()
         if told:
             self.env.send_many(told, Whereabouts(flow.position()))

@@ -75,7 +75,7 @@ class FlowTable:
             self._env.record(Kind.NONSENSE, teller, detail="too many flows")
             return None
         flow = self._make(flow_id)
-        if teller != root and not flow.windows:
+        if not flow.windows:
             flow.hearsay = True
             self.hearsay.add(flow_id, teller, self._env.now_us())
         return flow

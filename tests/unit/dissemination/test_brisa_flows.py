@@ -351,12 +351,6 @@ def test_what_is_known_by_hearsay_is_not_told_on() -> None:
     assert [told.flow for told in tree.brisa.positions()] == [OTHER]
 
 
-def test_what_the_source_itself_tells_is_told_on() -> None:
-    tree = Tree()
-    names(tree, 1, (1, 0))
-    assert [told.flow for told in tree.brisa.positions()] == [(1, 0)]
-
-
 def test_what_one_neighbour_alone_told_of_goes_with_it() -> None:
     tree = Tree()
     names(tree, 1, (8, 0), OTHER)
