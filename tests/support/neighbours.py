@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from epicast.core.ids import FlowId, NodeId
-from epicast.core.message import Event, Position
+from epicast.core.message import Event, Message, Position
 from epicast.core.recording import Effect, RecordingEnv, Send
 from epicast.core.roles import handler_name
 from epicast.dissemination.brisa import Brisa, BrisaConfig
@@ -103,6 +103,7 @@ class Tree:
         self.env = RecordingEnv(me)
         self.members = Members(neighbours, rtts_us)
         self.got: list[tuple[NodeId, int]] = []
+        self.answered: dict[NodeId, list[Message]] = {}  # requests that a test has answered in a neighbour's name
         self.brisa = kind(self.env, BrisaConfig(**{"hard_wait_us": 0, **settings}), self.members, self._deliver)
         for peer in self.members.view:
             self.brisa.neighbour_up(peer)

@@ -96,6 +96,19 @@ class SeqWindow:
         self._absorb()
         return lost
 
+    def skip_to(self, seq: int) -> int:
+        """Give up all that is missing below this number; returns how many numbers that loses."""
+        if seq <= self.next:
+            return 0
+        ahead = [each for each in self.ahead if each < seq]
+        for each in ahead:
+            del self.ahead[each]
+        lost = seq - self.next - len(ahead)
+        self.lost += lost
+        self.next = seq
+        self._absorb()
+        return lost
+
     def missing(self, last: int, limit: int) -> list[tuple[int, int]]:
         """Up to `limit` ranges (first and last number) that lack below or at `last`."""
         ranges: list[tuple[int, int]] = []

@@ -167,6 +167,8 @@ class Brisa(TreeRepair):
         if msg.seq == window.next and window.ahead is NOTHING:
             window.next += 1
             new = True
+        elif flow.evidence.probed is not None and self.parents_watched.proves(flow, sender, msg):
+            return True  # we asked for it as proof only: the messages before it are still under way
         else:
             new = window.add(msg.seq)
         if sender != flow.parent or msg.path is not flow.parent_path:
@@ -258,7 +260,7 @@ class Brisa(TreeRepair):
         if not self._safe_path(msg.path):
             self.prune(flow, sender)  # our own descendant
         elif flow.parent is None:
-            if self.eligible(flow, sender):
+            if self.eligible(flow, sender) and self.welcome(flow, sender):
                 self._adopt_sender(flow, sender, msg)
         elif new:
             flow.rivals[sender] = None
@@ -404,8 +406,8 @@ class Brisa(TreeRepair):
             flow.switch = None  # no answer
         if self.config.strategy == "near-first" and flow.switch is None:
             self.look_nearer(flow)
-        if self.parent_lags(flow):
-            flow.laggard = flow.parent
+        if self.parents_watched.no_good(flow):
+            self.parents_watched.left(flow.parent)
             flow.discard_out(flow.parent)  # it has more to take than it can already
             self.leave_parent(flow, (flow.parent,))
         elif 0 <= flow.unsteady_since_us <= now - self.config.patience_us:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -39,17 +41,36 @@ class Buffer(deque[tuple[int, Data, Payloads | None]]):
         self._trim()
 
     def since(self, us: int) -> list[Data]:
-        return [msg for entry in self if entry[0] >= us for msg in _messages_of(entry)]
+        return [msg for entry in self if entry[0] >= us for msg in messages_of(entry)]
 
-    def within(self, ranges: Iterable[tuple[NodeId, int, int]]) -> list[Data]:
-        wanted = list(ranges)
-        return [
-            m
-            for entry in self
-            if _may_hold(entry, wanted)
-            for m in _messages_of(entry)
-            if any(s == m.source and a <= m.seq <= b for s, a, b in wanted)
-        ]
+    def within(
+        self, ranges: Iterable[tuple[NodeId, int, int]], most: int = sys.maxsize
+    ) -> tuple[list[Data], dict[NodeId, int]]:
+        """The first messages within these ranges, so many or a few more, and the lowest number within them that is
+        here of each publisher."""
+        wanted: dict[NodeId, tuple[list[int], list[int]]] = {}
+        for source, first, last in sorted(ranges, key=lambda each: each[1:]):
+            firsts, lasts = wanted.setdefault(source, ([], []))
+            if lasts and first <= lasts[-1] + 1:
+                lasts[-1] = max(lasts[-1], last)
+            elif first <= last:
+                firsts.append(first)
+                lasts.append(last)
+        found: list[Data] = []
+        lowest: dict[NodeId, int] = {}
+        for entry in self:
+            source, first, last = numbers_of(entry)
+            spans = wanted.get(source)
+            if spans is None:
+                continue
+            firsts, lasts = spans
+            at = bisect_left(lasts, first)
+            if at == len(lasts) or firsts[at] > last:
+                continue
+            lowest[source] = min(lowest.get(source, last), max(first, firsts[at]))
+            if len(found) < most:
+                found += [msg for msg in messages_of(entry) if _in(firsts, lasts, msg.seq)]
+        return found, lowest
 
     def _trim(self) -> None:
         while self and (self._messages > self._messages_max or self._bytes > self._bytes_max):
@@ -58,7 +79,7 @@ class Buffer(deque[tuple[int, Data, Payloads | None]]):
             self._bytes -= len(msg.payload) if payloads is None else payloads.payload_bytes
 
 
-def _messages_of(entry: tuple[int, Data, Payloads | None]) -> list[Data]:
+def messages_of(entry: tuple[int, Data, Payloads | None]) -> list[Data]:
     _, like, payloads = entry
     if payloads is None:
         return [like]
@@ -66,11 +87,17 @@ def _messages_of(entry: tuple[int, Data, Payloads | None]) -> list[Data]:
     return [Data(flow, source, seq, hops, path, flags, topic, each) for seq, each in enumerate(payloads, payloads.seq)]
 
 
-def _may_hold(entry: tuple[int, Data, Payloads | None], wanted: list[tuple[NodeId, int, int]]) -> bool:
+def numbers_of(entry: tuple[int, Data, Payloads | None]) -> tuple[NodeId, int, int]:
+    """The publisher, and the first and last number."""
     _, like, payloads = entry
-    first = like.seq if payloads is None else payloads.seq
-    last = first if payloads is None else first + len(payloads) - 1
-    return any(s == like.source and a <= last and b >= first for s, a, b in wanted)
+    if payloads is None:
+        return like.source, like.seq, like.seq
+    return like.source, payloads.seq, payloads.seq + len(payloads) - 1
+
+
+def _in(firsts: list[int], lasts: list[int], seq: int) -> bool:
+    at = bisect_left(lasts, seq)
+    return at < len(lasts) and firsts[at] <= seq
 
 
 class Repair:
@@ -95,6 +122,54 @@ class Repair:
             self.timer = None
 
 
+class Evidence:
+    """What speaks for and against the claims of neighbours: see `brisa_claims.py` and `brisa_lag.py`."""
+
+    __slots__ = (
+        "awaited",
+        "awaited_since_us",
+        "claimed_at_first",
+        "false_parent",
+        "hollow",
+        "hollow_us",
+        "parent_told_us",
+        "probed",
+        "proven",
+        "questioned",
+        "source_begins",
+        "tail_again",
+        "unanswered",
+        "unheard",
+        "vouched",
+    )
+
+    def __init__(self) -> None:
+        self.questioned: NodeId | None = None  # asked for what it claims to have, and has not answered yet
+        self.unanswered: dict[NodeId, int] = {}  # such requests in a row, by neighbour
+        self.vouched: dict[NodeId, int] = {}  # what neighbours claimed of the source when we asked the source itself
+        self.source_begins = -1  # the lowest number of its own that the source can give us
+        self.unheard: dict[NodeId, int] = {}  # claimed at the last watch, of publishers that we never heard
+        self.tail_again: dict[NodeId, int] = {}  # the highest number that came because we asked, by publisher
+        # Against the parent
+        self.parent_told_us = 0  # when it last told where it stands
+        self.awaited: dict[NodeId, int] = {}  # a number that another neighbour claims and the parent does not have
+        self.awaited_since_us = 0  # since when, or when that was proven
+        self.probed: tuple[NodeId, NodeId, int] | None = None  # asked for as proof: neighbour, publisher, number
+        self.proven = False  # what is awaited of the parent came from elsewhere
+        self.false_parent = False  # it claims what does not exist
+        self.claimed_at_first: dict[NodeId, int] = {}  # by the parent, when it became the parent
+        self.hollow = 0  # watch periods in which its claims grew and nothing came
+        self.hollow_us = 0  # when that was last
+
+    def forget(self, peer: NodeId) -> None:
+        self.unanswered.pop(peer, None)
+        self.vouched.pop(peer, None)
+        if self.questioned == peer:
+            self.questioned = None
+        if self.probed is not None and self.probed[0] == peer:
+            self.probed = None
+
+
 class Stream:
     """What the way of a message through a process touches. The attributes of a base class lie next to each other in
     memory, and reaching for memory is most of what a message costs in a large simulation."""
@@ -116,23 +191,20 @@ class Stream:
 class FlowState(Stream):
     __slots__ = (
         "asked_for",
-        "awaited",
-        "awaited_since_us",
         "behind",
         "bytes_again",
         "denied",
+        "evidence",
         "first_id",
         "fruitless",
         "hearsay",
         "helper",
         "in_active",
         "known",
-        "laggard",
         "mid_stream",
         "onward",
         "onward_of",
         "out_active",
-        "parent_told_us",
         "past_asks",
         "pruned_us",
         "repair",
@@ -183,10 +255,7 @@ class FlowState(Stream):
         self.helper: NodeId | None = None  # whom we asked last
         self.fruitless = 0  # looks in a row at which something was overdue and nothing had come of asking
         self.unsteady_since_us = -1  # since when the parent has had no path of its own
-        self.parent_told_us = 0  # when the parent last told where it stands
-        self.awaited: dict[NodeId, int] = {}  # up to where others were and the parent was not, by publisher
-        self.awaited_since_us = 0
-        self.laggard: NodeId | None = None  # the last parent that we left for lagging
+        self.evidence = Evidence()
         self.mid_stream = False  # met after its beginning: what is owed to us is not known yet
         self.past_asks = 0
         self.root_looks = 0  # in a row at which the source was the last resort
@@ -215,6 +284,7 @@ class FlowState(Stream):
         tables: tuple[dict[NodeId, Any], ...] = (self.in_active, self.known, self.told_us, self.waiting)
         for table in (*tables, self.rivals, self.pruned_us, self.denied):
             table.pop(peer, None)
+        self.evidence.forget(peer)
 
     def window(self, source: NodeId, seq: int, cap: int) -> SeqWindow:
         """The window of a publisher, made when it is met."""

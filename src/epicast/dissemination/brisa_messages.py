@@ -8,7 +8,7 @@ import msgspec
 
 from epicast.core.config import Config, Duration, PositiveDuration
 from epicast.core.ids import NodeId
-from epicast.core.message import LIST_LENGTH_MAX, Count, Hops, Message, Path, Payload, Peers, Position, Topic
+from epicast.core.message import LIST_LENGTH_MAX, Count, Hops, Last, Message, Path, Payload, Peers, Position, Topic
 
 Flow = tuple[NodeId, int]
 
@@ -71,8 +71,9 @@ class Whereabouts(TreeMessage, tag=53):
 
 
 class Recover(TreeMessage, tag=54):
-    """Send again what I miss: ranges of (source, first, last); or, for one who is new, all that came within `age_us`;
-    `anything`: even from one who was not there for all of that time."""
+    """Send again what I miss: ranges of (source, first, last). Or, with `age_us`, for a newcomer: all that came within
+    that time, of the publishers that the ranges name if there are any; `anything`: even from a process that was not
+    there for all of that time."""
 
     flow: Flow
     ranges: Annotated[tuple[tuple[NodeId, Count, Count], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
@@ -81,11 +82,14 @@ class Recover(TreeMessage, tag=54):
 
 
 class Baseline(TreeMessage, tag=55):
-    """The lowest number of each source that I can give you. `age_us` is that of the request."""
+    """The lowest number of each source that I can give you. `age_us` is that of the request. `following` is the next
+    number that I will publish on this flow myself, if I was asked for numbers that do not exist yet, else -1: it is
+    believed of nobody but the flow's source, and about its own numbers."""
 
     flow: Flow
     firsts: Annotated[tuple[tuple[NodeId, Count], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
     age_us: Count = 0
+    following: Last = -1
 
 
 class BrisaConfig(Config):

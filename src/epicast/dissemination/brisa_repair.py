@@ -38,13 +38,20 @@ class TreeRepair(Recovery):
         path = position.path
         return _leads(flow, path, peer) and self._safe_path(path) and not any(node in taint for node in path)
 
+    def welcome(self, flow: FlowState, peer: NodeId) -> bool:
+        """As a parent, of its own accord: one that was left not long ago is not, if any other neighbour will do."""
+        avoids = self.parents_watched.avoids
+        return not avoids(peer) or not any(
+            self.eligible(flow, other) and not avoids(other) for other in self.neighbours
+        )
+
     def _safe_path(self, path: tuple[NodeId, ...]) -> bool:
         return self.env.me not in path and len(path) < self.config.path_max
 
     def _best(self, flow: FlowState, candidates: list[NodeId]) -> NodeId:
         """First-come: the nearest to the source, since it would most likely have been first. The other strategies: the
         nearest to us."""
-        candidates = [peer for peer in candidates if peer != flow.laggard] or candidates
+        candidates = [peer for peer in candidates if not self.parents_watched.avoids(peer)] or candidates
         if self.config.strategy == "delay-aware":
             return min(candidates, key=lambda peer: (self.rtt(peer), peer))
         if self.config.strategy == "near-first":
@@ -54,6 +61,8 @@ class TreeRepair(Recovery):
 
     def nearer(self, peer: NodeId, parent: NodeId) -> bool:
         """Is it so much nearer to us that we would change for it?"""
+        if self.parents_watched.avoids(peer):
+            return False
         if self.config.strategy == "near-first":
             return self.members.distance(peer) < self.members.distance(parent)
         return self.config.strategy == "delay-aware" and self.rtt(peer) < self.rtt(parent)
@@ -160,7 +169,7 @@ class TreeRepair(Recovery):
         repair = flow.repair
         if repair is None:
             self.start_repair(flow, initial=not flow.path)
-        elif repair.asked is None and self.eligible(flow, peer):
+        elif repair.asked is None and self.eligible(flow, peer) and self.welcome(flow, peer):
             repair.tried.pop(peer, None)
             repair.stop_timer()
             self._ask(flow, repair, peer)
@@ -183,6 +192,7 @@ class TreeRepair(Recovery):
         flow.pruned_us.pop(peer, None)
         flow.rivals.pop(peer, None)
         self._take_path(flow, flow.known[peer].path)
+        self.parents_watched.adopted(flow)
         self.env.record(Kind.PARENT, peer, *flow.id)
         if moved:
             self._announce(flow)
@@ -190,7 +200,7 @@ class TreeRepair(Recovery):
     def _take_path(self, flow: FlowState, parent_path: tuple[NodeId, ...]) -> None:
         flow.parent_path = parent_path
         flow.path = (*parent_path, self.env.me)
-        flow.awaited = {}  # on the new way it may come sooner
+        self.parents_watched.moved(flow)
 
     def _announce(self, flow: FlowState) -> None:
         """Tell those below us, and those who asked while we had no path."""
@@ -262,7 +272,7 @@ class TreeRepair(Recovery):
             self.consider(flow, sender)
 
     def _hear_parent(self, flow: FlowState, position: Position) -> None:
-        flow.parent_told_us = self.env.now_us()
+        flow.evidence.parent_told_us = self.env.now_us()
         steady = bool(position.path) and not position.pending
         if steady:
             flow.unsteady_since_us = -1
@@ -283,7 +293,7 @@ class TreeRepair(Recovery):
         """Ask the new parent for what was missed."""
         if flow.mid_stream or not flow.windows:
             self.ask_for_past(flow, parent)
-        self.ask_for_missing(flow, parent, dict(flow.known[parent].progress))
+        self.ask_for_missing(flow, parent, dict(self.claims.believed(flow, parent, flow.known[parent])))
 
     # A better parent (delay-aware, near-first)
 

@@ -108,8 +108,8 @@ def test_what_came_in_runs_can_be_asked_for_again() -> None:
     tree = attached()
     taken(tree, 1, several(1, 5))
     flow = tree.flow((0, 0))
-    assert [each.seq for each in flow.buffer.within([(0, 2, 3)])] == [2, 3]
-    assert flow.buffer.within([(0, 2, 2)])[0].payload == b"2"
+    assert [each.seq for each in flow.buffer.within([(0, 2, 3)])[0]] == [2, 3]
+    assert flow.buffer.within([(0, 2, 2)])[0][0].payload == b"2"
     assert position((0, 1, 5), last=5) == tree.brisa.positions()[0]
 
 
