@@ -14,7 +14,7 @@ asked for what only claims speak of a few times at most, and its word ends the m
 from __future__ import annotations
 
 from epicast.core.env import Env
-from epicast.core.ids import NodeId
+from epicast.core.ids import FlowId, NodeId
 from epicast.core.message import Position
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
