@@ -15,6 +15,7 @@ from epicast.dissemination.balls import Balls, BallsConfig
 from epicast.dissemination.brisa import Brisa, BrisaConfig
 from epicast.dissemination.emergent import Emergent, EmergentConfig
 from epicast.dissemination.flood import Flood, FloodConfig
+from epicast.dissemination.gaps import Gaps, GapsConfig
 from epicast.dissemination.gossip import Gossip, GossipConfig
 from epicast.live.config import Limits
 from epicast.membership.clon import Clon, ClonConfig
@@ -46,6 +47,7 @@ HYPARVIEW, SCAMP, CYCLON, CLON, BRISA, FLOOD, GOSSIP, EMERGENT, EPTO, FIFO, CAUS
     )
 )
 CONFIGS: list[tuple[type[Config], Path]] = [
+    (GapsConfig, ROOT / "docs" / "orders.md"),
     (Scenario, SIMULATOR),
     (JoinsConfig, SIMULATOR),
     (NetworkConfig, SIMULATOR),
@@ -68,6 +70,7 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (ByTopicConfig, ROOT / "docs" / "orders.md"),
 ]
 PROTOCOLS: list[tuple[Any, Path]] = [
+    (Gaps, ROOT / "docs" / "orders.md"),
     (HyParView, HYPARVIEW),
     (Scamp, SCAMP),
     (Cyclon, CYCLON),

@@ -46,6 +46,7 @@ from epicast.dissemination.ball_messages import TTL_MAX, Ball, BallsConfig, Entr
 from epicast.dissemination.head_count import HeadCount
 from epicast.dissemination.indifferent import Indifferent
 from epicast.dissemination.memory import Memory
+from epicast.dissemination.seen import Seen
 
 __all__ = ["Balls", "BallsConfig"]
 
@@ -55,6 +56,7 @@ OnRound = Callable[[list[tuple[int, Level]]], None]
 
 TTL_MIN = 7  # that many balls hit everybody is a law of large numbers: among three, one of ten events missed somebody
 LEVELS = 4  # in so many an event comes within a round, as a rule
+SOURCES_MAX = 65_536  # our guess; whose numbers are remembered
 FEW = 8  # publishers wait from this part of round_events_max on: all may publish before anybody sees how many did
 
 
@@ -76,6 +78,7 @@ class Balls(Indifferent):
         "round",
         "round_bytes",
         "round_events",
+        "seen",
         "seq",
     )
 
@@ -95,6 +98,7 @@ class Balls(Indifferent):
         self._collected: dict[int, Level] = {}  # since the last round, by the rounds that each event has behind it
         self._events = 0  # in there; what is in several levels counts in each
         self._known = Memory(env.now_us())  # events that were looked at
+        self.seen = Seen(SOURCES_MAX, config.round_events_max)  # delivered, where no order is above
         self._timer: Timer | None = None
 
     # Calls
@@ -145,6 +149,10 @@ class Balls(Indifferent):
 
     def next_id(self, topic: str) -> MsgId:
         return self.env.me, self.seq
+
+    def counted(self) -> Seen:
+        """For `Gaps`, where no order is above."""
+        return self.seen
 
     def add(self, key: bytes, entry: Entry) -> None:
         """Our own event goes into the next ball."""
@@ -277,8 +285,9 @@ class Balls(Indifferent):
             if self._is_plausible(key):
                 self._known.add(key)
                 _, source, seq = read_key(key)
-                topic, payload = level[key]
-                self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
+                if self.seen.add(source, seq):
+                    topic, payload = level[key]
+                    self.deliver(Ordered(source, seq, topic, ttl, payload), sender)
 
     def _is_plausible(self, key: bytes) -> bool:
         try:

@@ -6,6 +6,7 @@ On a static connected overlay of N processes and E links that costs 2E - (N - 1)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -18,8 +19,9 @@ from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
 from epicast.core.window import SeqWindow
 from epicast.dissemination.indifferent import Indifferent
+from epicast.dissemination.seen import Begin, begin_here, ignore, none_held
 
-_NONSENSE = int(Kind.NONSENSE)
+_NONSENSE, _GAP = int(Kind.NONSENSE), int(Kind.GAP)
 
 
 class Gossip(Message, tag=40):
@@ -41,7 +43,18 @@ class FloodConfig(Config):
 class Flood(Indifferent):
     """What is forwarded once, and which numbers of each source were seen."""
 
-    __slots__ = ("_recent", "_recent_source", "config", "deliver", "env", "members", "seen", "seq")
+    __slots__ = (
+        "_recent",
+        "_recent_source",
+        "begin",
+        "config",
+        "deliver",
+        "env",
+        "members",
+        "on_hole",
+        "seen",
+        "seq",
+    )
 
     handles: ClassVar[tuple[type[Message], ...]] = (Gossip,)
 
@@ -51,6 +64,8 @@ class Flood(Indifferent):
         self._recent_source: NodeId = NOBODY  # copies of one message come close together
         self._recent: SeqWindow | None = None
         self.seq = 0
+        self.begin: Begin = begin_here
+        self.on_hole: Callable[[NodeId, SeqWindow], None] = ignore
 
     def start(self) -> None: ...
 
@@ -67,6 +82,19 @@ class Flood(Indifferent):
     def next_id(self, topic: str) -> tuple[NodeId, int]:
         return self.env.me, self.seq
 
+    # What `Gaps` needs
+
+    held = staticmethod(none_held)  # an order above says itself what it gives up
+
+    @property
+    def windows(self) -> dict[NodeId, SeqWindow]:
+        return self.seen
+
+    def counted(self) -> Flood:
+        return self
+
+    # Events
+
     def on_gossip(self, sender: NodeId, msg: Gossip) -> bool:
         source, seq = msg.source, msg.seq
         window = self._recent
@@ -76,7 +104,11 @@ class Flood(Indifferent):
                 return True
             self._recent_source, self._recent = source, window
         # Most copies are duplicates: tell them without a call.
-        if (seq < window.next and window.before is None) or not window.add(seq):
+        if seq < window.next and window.before is None:
+            return True
+        if seq == window.next and not window.ahead:
+            window.next += 1
+        elif not self._is_new(source, seq, window):
             return True
         self.deliver(msg, sender)
         peers = list(self.members.peers())
@@ -85,6 +117,17 @@ class Flood(Indifferent):
         self.env.send_many(peers, Gossip(source, seq, msg.hops + 1, msg.topic, msg.payload))
         return False
 
+    def _is_new(self, source: NodeId, seq: int, window: SeqWindow) -> bool:
+        """Takes note of a number that does not come in turn."""
+        lost = window.lost
+        if not window.add(seq):
+            return False
+        if window.lost > lost:
+            self.env.record(_GAP, source=source, seq=window.next, detail=f"{window.lost - lost} lost")
+        if window.ahead:
+            self.on_hole(source, window)
+        return True
+
     def _meet(self, source: NodeId, seq: int) -> SeqWindow | None:
         if source == self.env.me:
             return None
@@ -92,5 +135,5 @@ class Flood(Indifferent):
             self.env.record(_NONSENSE, source=source, seq=seq, detail="too many sources")
             return None
         # Numbers below the first one seen may still be on their way over slower paths.
-        window = self.seen[source] = SeqWindow(seq, self.config.ahead_max, provisional=seq > 0)
+        window = self.seen[source] = self.begin(source, seq, self.config.ahead_max)
         return window

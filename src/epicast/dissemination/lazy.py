@@ -6,6 +6,7 @@ How an event spreads is up to those that build on this.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from epicast.core.env import Env
@@ -16,6 +17,7 @@ from epicast.core.roles import Deliver, Membership
 from epicast.core.window import SeqWindow
 from epicast.dissemination.recent import Recent
 from epicast.dissemination.requests import DontHave, Fetching, IHave, IWant, Requests, RequestsConfig
+from epicast.dissemination.seen import Begin, begin_here, ignore, none_held
 
 Askers = list[tuple[NodeId, int]]
 """With their distances."""
@@ -25,10 +27,12 @@ class LazyPush(ABC):
     __slots__ = (
         "_latest",
         "_latest_source",
+        "begin",
         "config",
         "deliver",
         "env",
         "members",
+        "on_hole",
         "recent",
         "requests",
         "seen",
@@ -45,12 +49,25 @@ class LazyPush(ABC):
         self.seq = 0
         self._latest_source: NodeId = NOBODY  # copies of one message come close together
         self._latest: SeqWindow | None = None
+        self.begin: Begin = begin_here
+        self.on_hole: Callable[[NodeId, SeqWindow], None] = ignore
 
     def leave(self) -> None:
         self.requests.stop()
 
     def next_id(self, topic: str) -> MsgId:
         return self.env.me, self.seq
+
+    # What `Gaps` needs
+
+    held = staticmethod(none_held)  # an order above says itself what it gives up
+
+    @property
+    def windows(self) -> dict[NodeId, SeqWindow]:
+        return self.seen
+
+    def counted(self) -> LazyPush:
+        return self
 
     # What came
 
@@ -64,6 +81,8 @@ class LazyPush(ABC):
             return False
         if window.lost > lost:
             self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{window.lost - lost} lost")
+        if window.ahead:
+            self.on_hole(source, window)
         return True
 
     def _window(self, source: NodeId, seq: int) -> SeqWindow | None:
@@ -75,7 +94,7 @@ class LazyPush(ABC):
             if self._too_many(source, seq):
                 return None
             # Numbers below the first one seen may still be on their way, or be owed to us.
-            window = self.seen[source] = SeqWindow(seq, self.config.ahead_max, provisional=seq > 0)
+            window = self.seen[source] = self.begin(source, seq, self.config.ahead_max)
         self._latest_source, self._latest = source, window
         return window
 

@@ -22,13 +22,14 @@ import msgspec
 
 from epicast.core.config import Config
 from epicast.core.env import Env
-from epicast.core.ids import NOBODY
+from epicast.core.ids import NOBODY, NodeId
 from epicast.core.ordered import Ordered
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver
 from epicast.dissemination.ball_keys import read_key
 from epicast.dissemination.ball_messages import Entry
 from epicast.dissemination.memory import Memory
+from epicast.dissemination.seen import Seen
 
 FIRST = b""  # before all keys
 
@@ -42,6 +43,7 @@ class EptoConfig(Config):
     pending_max: Size = 65_536  # our guess; from half of it on publishers wait, above, events of others are dropped
     pending_bytes_max: Size = 1 << 26  # our guess; of payloads, likewise
     topics_max: Size = 4_096  # our guess; at the cap the order of a topic without pending events is forgotten
+    sources_max: Size = 65_536  # our guess; at the cap the numbers of the publisher that was met first are forgotten
 
 
 class Pending:
@@ -72,7 +74,7 @@ class Line:
 
 class StableOrder:
     __slots__ = (
-        "_done",
+        "_bare",
         "_floor",
         "accepted",
         "births",
@@ -83,6 +85,7 @@ class StableOrder:
         "late",
         "lines",
         "pending",
+        "seen",
         "sights",
     )
 
@@ -96,7 +99,14 @@ class StableOrder:
         self.bytes = 0  # of the payloads that wait
         self.sights: dict[int, int] = {}  # how many events were how old when they came
         self._floor = FIRST  # the last event of the orders that were forgotten
-        self._done = Memory(env.now_us())  # delivered or given up
+        self._bare = Memory(env.now_us())  # keys given up before their payload came: they may be forged
+        self.seen = Seen(config.sources_max, config.pending_max)  # delivered or given up
+        self.seen.held = self._held
+
+    def _held(self, source: NodeId) -> list[int]:
+        """The numbers of this source that wait."""
+        keys = (read_key(key) for key in self.pending)
+        return [seq for _, publisher, seq in keys if publisher == source]
 
     def has_room(self) -> bool:
         config = self.config
@@ -112,7 +122,7 @@ class StableOrder:
                 fresh.append(key)
             elif birth < known:
                 births[key] = birth
-        for key in self._done.unknown(fresh):
+        for key in sorted(fresh):
             topic, payload = level[key]
             self.take(key, birth, ttl, topic, payload if payloads else None)
 
@@ -128,13 +138,14 @@ class StableOrder:
                     known.payload = payload
                 return
             self._withdraw(known)  # the payload knows better where it belongs than whoever passed its key on
-        if key in self._done:
+        _, source, seq = read_key(key)
+        if self.seen.holds(source, seq) or key in self._bare:
             return
         line = self._line(topic)
         if key <= line.last:
             self._take_late(Pending(key, hops, topic, payload))
         elif len(self.pending) >= self.config.pending_max:
-            self._give_up(key, topic, "above pending_max")
+            self._give_up(key, topic, "above pending_max", bare=payload is None)
         elif self._fits(key, topic, payload or b""):
             self.accepted += 1
             self.sights[hops] = self.sights.get(hops, 0) + 1
@@ -155,22 +166,28 @@ class StableOrder:
         self.bytes += len(payload)
         return True
 
-    def _give_up(self, key: bytes, topic: str, why: str) -> None:
+    def _give_up(self, key: bytes, topic: str, why: str, *, bare: bool = False) -> None:
+        """Once: what comes of it later is old news. `bare`: its payload has not come, so that anyone may have made it
+        up; the number may still be used."""
         _, source, seq = read_key(key)
-        self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
+        if bare:
+            self._bare.add(key)
+        if not self.seen.holds(source, seq) if bare else self.seen.add(source, seq):
+            self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
 
     def _take_late(self, late: Pending) -> None:
-        self._done.add(late.key)
         self.late += 1
         if self.config.late == "correct" and late.payload is not None:
-            self.env.correct(late.event())
+            event = late.event()
+            if self.seen.add(event.source, event.seq):
+                self.env.correct(event)
             return
-        self._give_up(late.key, late.topic, "late")
+        self._give_up(late.key, late.topic, "late", bare=late.payload is None)
 
     def release(self, born_before: int, patience: int = 0) -> None:
         """Deliver what was born before that round, and has nothing younger in front of it. Whatever lacks its payload
         holds up what is behind it, and is given up when it is so many rounds older."""
-        self._done.turn(self.env.now_us())
+        self._bare.turn(self.env.now_us())
         for line in [line for line in self.lines.values() if line.heap]:
             heap = line.heap
             while heap and self.births[heap[0]] < born_before:
@@ -179,16 +196,16 @@ class StableOrder:
                     break
                 line.last = heappop(heap)
                 del self.pending[line.last], self.births[line.last]
-                self._done.add(line.last)
                 self._give(event)
 
     def _give(self, event: Pending) -> None:
         if event.payload is None:
-            self._give_up(event.key, event.topic, "without its payload")
+            self._give_up(event.key, event.topic, "without its payload", bare=True)
             return
         self.bytes -= len(event.payload)
+        _, source, seq = read_key(event.key)
+        self.seen.add(source, seq)
         if event.taken:
-            _, source, seq = read_key(event.key)
             self.env.record(Kind.DELIVER, NOBODY, source, seq, event.hops, event.topic)
         else:
             self.deliver(event.event(), NOBODY)

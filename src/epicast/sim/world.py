@@ -122,7 +122,7 @@ class World:
         return node
 
     def start(self, node: int, contacts: Sequence[int]) -> None:
-        self.nodes[node].start(contacts)
+        self.nodes[node].start(contacts, first=not contacts)
         if self.given_overlay and self.network.tcp:
             # Nobody builds this overlay: its links are there from the start.
             for peer in contacts:

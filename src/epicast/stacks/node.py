@@ -8,19 +8,22 @@ when the order says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from epicast.core.env import Env
 from epicast.core.ids import NodeId
 from epicast.core.message import Event, Message
 from epicast.core.roles import Disseminator, Membership, Order, handlers
+from epicast.dissemination.gaps import Gaps, GapsConfig
 from epicast.stacks.stack import Stack
+
+DISSEMINATION, ORDER, GAPS = 1, 2, 3  # places in `Node.parts`
 
 HandlerTable = dict[type[Message], tuple[int, Callable[[Any, Any, Any], bool | None]]]
 
 
 class Node:
-    __slots__ = ("dissemination", "env", "membership", "on_deliver", "order")
+    __slots__ = ("dissemination", "env", "gaps", "membership", "on_deliver", "order")
 
     def __init__(self, env: Env, stack: Stack, on_deliver: Callable[[Event], None] | None = None) -> None:
         self.env = env
@@ -37,15 +40,29 @@ class Node:
         if self.order is not None:
             self.order.attach(self.dissemination)
         self.membership.listener = self.dissemination
+        self.gaps = self._make_gaps(stack)
+
+    def _make_gaps(self, stack: Stack) -> Gaps | None:
+        """Above the layer that counts what comes; None where the dissemination tells its holes itself."""
+        slot = counting_slot(stack)
+        if slot is None:
+            return None
+        part: Any = (self.membership, self.dissemination, self.order)[slot]
+        config = GapsConfig(heads_interval_us=0) if stack.gaps is None else stack.gaps.config
+        assert isinstance(config, GapsConfig)
+        return Gaps(self.env, config, self.membership, part.counted(), lambda: self.dissemination.next_id("")[1])
 
     def parts(self) -> tuple[Any, ...]:
         """What handles messages, in the order that `handler_table` numbers."""
-        return (self.membership, self.dissemination, self.order)
+        return (self.membership, self.dissemination, self.order, self.gaps)
 
-    def start(self, contacts: Sequence[NodeId]) -> None:
+    def start(self, contacts: Sequence[NodeId], *, first: bool = False) -> None:
+        """`first`: of all processes, as far as that is known."""
         self.dissemination.start()
         if self.order is not None:
             self.order.start()
+        if self.gaps is not None:
+            self.gaps.start(first=first)
         self.membership.start(contacts)
 
     def has_room(self, topic: str) -> bool:
@@ -70,6 +87,8 @@ class Node:
 
     def leave(self) -> None:
         """Say goodbye; the driver ends the process once it is out."""
+        if self.gaps is not None:
+            self.gaps.leave()
         if self.order is not None:
             self.order.leave()
         self.dissemination.leave()
@@ -87,15 +106,24 @@ class Node:
             self.on_deliver(event)
 
 
-class _NoOrder:
-    handles: ClassVar[tuple[type[Message], ...]] = ()
+def counting_slot(stack: Stack) -> int | None:
+    """Which part counts what comes, and leaves it to `Gaps` to tell what is missing."""
+    for slot, role in ((ORDER, stack.ordering), (DISSEMINATION, stack.dissemination)):
+        if role is not None and hasattr(role.make, "counted"):
+            return slot
+    return None
 
 
 def handler_table(stack: Stack) -> HandlerTable:
     """Which part of a node handles a message, and with which function: looked up once, for all nodes of a stack."""
     table: HandlerTable = {}
-    order = stack.ordering.make if stack.ordering is not None else _NoOrder
-    for slot, part in enumerate((stack.membership.make, stack.dissemination.make, order)):
+    parts: list[Any] = [stack.membership.make, stack.dissemination.make]
+    if stack.ordering is not None:
+        parts.append(stack.ordering.make)
+    slots = list(enumerate(parts))
+    if stack.gaps is not None and counting_slot(stack) is not None:
+        slots.append((GAPS, Gaps))
+    for slot, part in slots:
         for message, handle in handlers(part).items():
             assert message not in table, f"{message.__name__} is handled twice"
             table[message] = (slot, handle)

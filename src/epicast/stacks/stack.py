@@ -11,10 +11,12 @@
     [ordering]
     protocol = "fifo"
 
-The order is optional: without it events are delivered as they come. Named stacks are the TOML files in `named/`; a
-user's own file or table works the same. `promises` names the guarantees (`core/promises.py`) that the stack gives as
-long as its faults are of the kind that it mends; a run that breaks one has failed its check. Without the key it
-promises nothing.
+The order is optional: without it events are delivered as they come. So is a table `gaps`: with it processes tell each
+other how far sources have come, so that the last messages of a source are missed too (`dissemination/gaps.py`).
+
+Named stacks are the TOML files in `named/`; a user's own file or table works the same. `promises` names the guarantees
+(`core/promises.py`) that the stack gives as long as its faults are of the kind that it mends; a run that breaks one has
+failed its check. Without the key it promises nothing.
 """
 
 from __future__ import annotations
@@ -53,8 +55,9 @@ PROTOCOLS: dict[str, dict[str, tuple[str, str, str]]] = {
         "epto-ids": ("epicast.ordering.epto_ids", "EptoIds", "EptoIdsConfig"),
         "by-topic": ("epicast.ordering.by_topic", "ByTopic", "ByTopicConfig"),
     },
+    "gaps": {"heads": ("epicast.dissemination.gaps", "Gaps", "GapsConfig")},
 }
-OPTIONAL = frozenset({"ordering"})
+OPTIONAL = frozenset({"ordering", "gaps"})
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Stack:
     membership: Role
     dissemination: Role
     ordering: Role | None = None  # events are delivered as they come
+    gaps: Role | None = None  # holes are told, but not those at the end of what a source published
     promises: tuple[str, ...] = ()  # by the names of core.promises
     source: Mapping[str, Any] = field(default_factory=dict, compare=False)  # the table that it was loaded from
 
@@ -105,7 +109,8 @@ def from_table(table: Mapping[str, Any], overrides: Mapping[str, Mapping[str, An
     promises = _promises(table.get("promises", []))
     source: dict[str, Any] = {"name": name, "summary": str(table.get("summary", "")), "promises": promises, **merged}
     below, order = roles["dissemination"], roles.get("ordering")
-    return Stack(name, source["summary"], roles["membership"], below, order, tuple(promises), source)
+    gaps = roles.get("gaps")
+    return Stack(name, source["summary"], roles["membership"], below, order, gaps, tuple(promises), source)
 
 
 def _require_known(table: Mapping[str, Any], known: set[str]) -> None:

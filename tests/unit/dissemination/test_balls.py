@@ -422,3 +422,16 @@ def test_effects_are_balls_and_counts_alone() -> None:
     env.advance(3_000_000)
     assert {type(sent.msg) for sent in env.effects if isinstance(sent, Send)} == {Ball, Heads}
     assert all(isinstance(effect, Send) for effect in env.effects)
+
+
+def test_an_event_is_delivered_once_although_it_comes_again_after_a_minute() -> None:
+    """A process that stood still throws the balls of its time when it wakes."""
+    process, env, got = balls()
+    old = event(5, 7, 0) | event(6, 7, 1)
+    process.on_ball(1, ball((1, old)))
+    for _ in range(3):
+        env.advance(60_000_000)
+        process.end_round()
+    process.on_ball(1, ball((1, dict(old))))
+    process.end_round()
+    assert [(each.source, each.seq) for each, _ in got] == [(7, 0), (7, 1)]

@@ -314,3 +314,38 @@ def test_epto_needs_its_balls() -> None:
 def test_a_stack_may_leave_the_order_out() -> None:
     assert stacks.load("spontaneous").ordering is None
     assert stacks.load("epto").ordering is not None
+
+
+# Processes that stood still throw old balls
+
+LONG_US = 60_000_000
+
+
+@pytest.mark.parametrize("late", ["drop", "correct"])
+def test_a_delivered_event_that_comes_again_after_a_minute_is_neither_late_nor_corrected(late: str) -> None:
+    process = Process(P, (Q,), rounds=2, fanout=1, late=late)
+    come(process, 2, make_key(5, 3, 0), make_key(6, 3, 1), make_key(7, 4, 0))
+    for _ in range(5):
+        process.round()
+    for _ in range(3):
+        process.env.advance(LONG_US)
+        process.round()
+    come(process, 1, make_key(5, 3, 0), make_key(6, 3, 1), make_key(7, 4, 0))
+    for _ in range(5):
+        process.round()
+    assert [(source, seq) for _, source, seq in process.got] == [(3, 0), (3, 1), (4, 0)]
+    assert process.env.records == []
+    assert process.env.corrected == []
+
+
+def test_a_late_event_that_comes_again_after_a_minute_is_not_told_again() -> None:
+    process = Process(P, (Q,), rounds=2, fanout=1)
+    come(process, 2, make_key(5, 3, 1))
+    for _ in range(5):
+        process.round()
+    for _ in range(3):
+        come(process, 1, make_key(4, 3, 8))
+        process.round()
+        process.env.advance(LONG_US)
+        process.round()
+    assert process.env.records == [Record(Kind.GAP, source=3, seq=8, topic="t", detail="1 late")]

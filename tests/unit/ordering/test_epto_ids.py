@@ -186,3 +186,17 @@ def test_who_stood_still_waits_for_what_it_missed() -> None:
     process.payload(5, 3)
     process.rounds(12)
     assert [source for source, _, _ in process.got] == [3, 4]
+
+
+def test_a_made_up_key_does_not_use_up_the_number_of_the_real_one() -> None:
+    """Whoever passes keys on may invent some: too late, or never followed by a payload."""
+    process = Process()
+    process.payload(5, 3)
+    process.rounds(20)
+    process.key(4, 3, seq=1)
+    process.key(6, 3, seq=2)
+    process.rounds(45)
+    process.payload(40, 3, seq=1)
+    process.payload(41, 3, seq=2)
+    process.rounds(45)
+    assert [seq for _, seq, _ in process.got] == [0, 1, 2]

@@ -45,7 +45,7 @@ def test_promises_come_in_the_order_in_which_they_are_judged_each_once() -> None
         ({"promises": [["fifo"]]}, {}, r"^stack.promises: unknown promise \['fifo'\]"),
         ({"promises": "fifo"}, {}, r"^stack.promises: expected a list of names, got 'fifo'$"),
         ({"promise": ["fifo"]}, {}, r"^stack.promise: unknown key; known keys: .*promises"),
-        ({}, {"promises": {}}, r"^stack.promises: unknown key; known keys: dissemination, membership, ordering$"),
+        ({}, {"promises": {}}, r"^stack.promises: unknown key; known keys: dissemination, gaps, membership, ordering$"),
     ],
 )
 def test_a_promise_that_nobody_can_judge_is_refused(

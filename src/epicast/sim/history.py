@@ -1,0 +1,165 @@
+"""What every process of a run delivered and told as lost, in its order, judged row by row: exact, and independent
+of the checkers of the pipeline, which are too slow for thousands of runs.
+
+Causality is recomputed from the rows: what a publisher had delivered or published comes before its next message. A set
+of messages is a whole number, a bit for each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from epicast.core.records import Kind
+from epicast.sim.world import World
+from epicast.trace.batch import Batch
+
+Id = tuple[int, int]  # source, number
+KINDS = tuple(map(int, (Kind.PUBLISH, Kind.DELIVER, Kind.GAP)))
+SHOWN = 5
+
+
+class History:
+    """Watches a world from its beginning."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.published_us: dict[Id, int] = {}
+        self.topics: dict[Id, int] = {}
+        self.got: dict[int, dict[Id, None]] = defaultdict(dict)  # by process, in its order
+        self.told: dict[int, dict[Id, int]] = defaultdict(dict)  # and when
+        self.vague: dict[int, dict[int, int]] = defaultdict(dict)  # how many of a source, no one says which
+        self.wrong: list[str] = []  # what was seen as it happened
+        self._bits: dict[Id, int] = {}
+        self._past: dict[Id, int] = {}
+        self._known: dict[int, int] = defaultdict(int)  # by process: what it delivered, and all that comes before
+        self._inverted: list[str] = []
+        world.sinks.append(self._take)
+
+    def _take(self, batch: Batch) -> None:
+        rows = np.flatnonzero(np.isin(batch.kind, KINDS))
+        names = self.world.names
+        columns = (batch.time_us, batch.kind, batch.node, batch.source, batch.seq, batch.topic, batch.detail)
+        for time_us, kind, node, source, seq, topic, detail in zip(*(c[rows].tolist() for c in columns), strict=True):
+            if kind == Kind.PUBLISH:
+                self._publish(time_us, node, (source, seq), topic)
+            elif kind == Kind.DELIVER:
+                self._deliver(node, (source, seq))
+            else:
+                self._tell(time_us, node, source, seq, names[detail])
+
+    def _publish(self, time_us: int, node: int, message: Id, topic: int) -> None:
+        self.published_us[message], self.topics[message] = time_us, topic
+        self._bits[message] = bit = 1 << len(self._bits)
+        self._past[message] = self._known[node]
+        self._known[node] |= bit
+
+    def _deliver(self, node: int, message: Id) -> None:
+        if message not in self.published_us:
+            self.wrong.append(f"node {node} delivered {message}, which nobody published")
+            return
+        if message in self.got[node]:
+            self.wrong.append(f"node {node} delivered {message} again")
+        if message in self.told[node]:
+            self.wrong.append(f"node {node} delivered {message}, which it had told as lost")
+        self.got[node][message] = None
+        bit, known = self._bits[message], self._known[node]
+        if known & bit and message[0] != node:
+            self._inverted.append(f"node {node} delivered {message} after something that follows it")
+        self._known[node] = known | bit | self._past[message]
+
+    def _tell(self, time_us: int, node: int, source: int, seq: int, detail: str) -> None:
+        count, _, why = detail.partition(" ")
+        if seq < 0:
+            self.vague[node][source] = self.vague[node].get(source, 0) + int(count)
+            return
+        lost = range(seq - int(count), seq) if why == "lost" else range(seq, seq + 1)
+        for number in lost:
+            self.told[node].setdefault((source, number), time_us)
+
+    # Judgement
+
+    def silent(self, duty_us: Callable[[int], int]) -> list[str]:
+        """Messages that a process is owed and neither has nor has told as lost. `duty_us`: from when on it is owed
+        everything."""
+        return list(self._silent(duty_us))
+
+    def _silent(self, duty_us: Callable[[int], int]) -> Iterator[str]:
+        for node in self.world.up:
+            since_us, got, told = duty_us(node), self.got[node], self.told[node]
+            vague = dict(self.vague[node])
+            for message, time_us in self.published_us.items():
+                if time_us < since_us or message in got or message in told:
+                    continue
+                if vague.get(message[0], 0) > 0:
+                    vague[message[0]] -= 1
+                else:
+                    yield f"node {node} has not got message {message} and does not say so"
+
+    def holes(self) -> int:
+        """Pairs of a message and a process that was up from its publication to now and has not delivered it."""
+        joined_us = self.world.population.joined_us
+        return sum(
+            1
+            for node in self.world.up
+            for message, time_us in self.published_us.items()
+            if time_us >= joined_us[node] and message not in self.got[node]
+        )
+
+    def false_gaps(self) -> list[str]:
+        """Told as lost, and delivered; or never owed, or never published."""
+        found, joined_us = [], self.world.population.joined_us
+        for node, told in self.told.items():
+            for message in told:
+                published_us = self.published_us.get(message)
+                if message in self.got[node]:
+                    found.append(f"node {node} told {message} as lost, and delivered it")
+                elif published_us is None:
+                    found.append(f"node {node} told {message} as lost, which nobody published")
+                elif published_us < joined_us[node]:
+                    found.append(f"node {node} told {message} as lost, which was published before it came up")
+        return found
+
+    def inversions(self, order: str) -> list[str]:
+        if order == "fifo":
+            return list(self._out_of_line())
+        if order == "causal":
+            return self._inverted
+        return [f"messages {self.knotted()[:SHOWN]} have no place in one order"] if self.knotted() else []
+
+    def _out_of_line(self) -> Iterator[str]:
+        for node, got in self.got.items():
+            last: dict[tuple[int, int], int] = {}
+            for source, seq in got:
+                line = source, self.topics[source, seq]
+                if seq < last.get(line, -1):
+                    yield f"node {node} delivered {(source, seq)} after {(source, last[line])}"
+                last[line] = max(seq, last.get(line, -1))
+
+    def knotted(self) -> list[Id]:
+        """Messages that no single order of their topic has room for: what is left when all that nobody delivered after
+        another one that is left is taken away, again and again."""
+        followers: dict[Id, dict[Id, None]] = defaultdict(dict)
+        before: dict[Id, int] = defaultdict(int)
+        for got in self.got.values():
+            by_topic: dict[int, list[Id]] = defaultdict(list)
+            for each in got:
+                by_topic[self.topics[each]].append(each)
+            for line in by_topic.values():
+                for one, next_one in pairwise(line):
+                    if next_one not in followers[one]:
+                        followers[one][next_one] = None
+                        before[next_one] += 1
+        free = [each for each in self.topics if not before[each]]
+        placed = 0
+        while free:
+            each = free.pop()
+            placed += 1
+            for follower in followers[each]:
+                before[follower] -= 1
+                if not before[follower]:
+                    free.append(follower)
+        return [] if placed == len(self.topics) else [each for each in self.topics if before[each] > 0]

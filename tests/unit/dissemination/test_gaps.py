@@ -1,0 +1,173 @@
+"""What one process does about missing numbers: what it tells, when, and whom it believes."""
+
+from __future__ import annotations
+
+from epicast.core.recording import Record, RecordingEnv, Send
+from epicast.core.records import Kind
+from epicast.dissemination.gaps import BEGIN_US, Gaps, GapsConfig, Heights
+from epicast.dissemination.seen import Seen
+from tests.support.neighbours import Members
+
+ME, SOURCE, LIAR, WITNESS = 1, 7, 8, 9
+SECOND = 1_000_000
+GRACE_US = GapsConfig().grace_us
+
+
+def process(*, first: bool = True, own: int = 0) -> tuple[Gaps, Seen, RecordingEnv]:
+    env, seen = RecordingEnv(ME), Seen(100, 100)
+    gaps = Gaps(env, GapsConfig(), Members((2, 3, 4)), seen, lambda: own)  # type: ignore[arg-type]
+    gaps.start(first=first)
+    return gaps, seen, env
+
+
+def gap(seq: int, lost: int) -> Record:
+    """The row has the number after those that were lost."""
+    return Record(Kind.GAP, source=SOURCE, seq=seq, detail=f"{lost} lost")
+
+
+def test_a_number_below_one_that_came_is_told_after_the_grace_and_once() -> None:
+    _, seen, env = process()
+    for number in (0, 1, 4, 5, 7):
+        seen.add(SOURCE, number)
+    env.advance(GRACE_US - 1)
+    assert env.records == []
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(4, 2), gap(7, 1)]
+
+
+def test_what_comes_within_the_grace_is_not_told_and_what_comes_after_it_is_old_news() -> None:
+    _, seen, env = process()
+    for number in (0, 2, 4):
+        seen.add(SOURCE, number)
+    env.advance(GRACE_US // 2)
+    assert seen.add(SOURCE, 1)
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(4, 1)]
+    assert not seen.add(SOURCE, 3)
+
+
+def test_what_came_and_waits_for_its_turn_is_not_missing() -> None:
+    _, seen, env = process()
+    waiting = [1]
+    seen.held = lambda source: waiting
+    for number in (0, 3):
+        seen.add(SOURCE, number)
+    env.advance(3 * GRACE_US)
+    assert env.records == []
+    waiting.clear()
+    seen.add(SOURCE, 1)
+    env.advance(3 * GRACE_US)
+    assert env.records == [gap(3, 1)]
+
+
+def test_the_last_messages_are_missed_by_what_the_source_says() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 2),)))
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(3, 2)]
+
+
+def test_all_messages_of_a_source_may_be_missing() -> None:
+    gaps, _, env = process()
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 2),)))
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(3, 3)]
+
+
+def test_what_two_say_is_believed() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    gaps.on_heights(LIAR, Heights(((SOURCE, 2),)))
+    gaps.on_heights(WITNESS, Heights(((SOURCE, 1),)))
+    env.advance(2 * GRACE_US)
+    assert env.records[0] == gap(2, 1)
+
+
+def test_a_claim_is_believed_no_longer_than_until_the_source_says_something_else() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    gaps.on_heights(LIAR, Heights(((SOURCE, 10**12),)))
+    env.advance(3 * SECOND)
+    asked = [sent for sent in env.sent(Heights) if sent.to == SOURCE]
+    assert asked
+    assert all(sent.msg.asks for sent in asked)  # type: ignore[attr-defined]
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 0),), answers=2))
+    env.advance(60 * SECOND)
+    assert env.records == []
+
+
+def test_a_source_that_does_not_answer_may_be_gone_and_then_one_claim_will_do() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    gaps.on_heights(WITNESS, Heights(((SOURCE, 1),)))
+    env.advance(10 * SECOND)
+    assert env.records == [gap(2, 1)]
+
+
+def test_heads_are_told_while_there_is_news_and_then_no_more() -> None:
+    _, seen, env = process(own=3)
+    seen.add(SOURCE, 0)
+    env.advance(8 * SECOND)
+    told = [sent.msg.heads for sent in env.sent(Heights) if sent.msg.heads]  # type: ignore[attr-defined]
+    assert len(told) == 10 * 3
+    assert set(told[0]) == {(SOURCE, 0), (ME, 2)}
+    env.take()
+    env.advance(60 * SECOND)
+    assert not [sent for sent in env.sent(Heights) if sent.msg.heads]  # type: ignore[attr-defined]
+    assert len(env.effects) <= 8  # somebody is asked now and then
+
+
+def test_a_checksum_is_answered_only_if_it_differs() -> None:
+    one, seen, env = process()
+    seen.add(SOURCE, 0)
+    env.advance(8 * SECOND)
+    asked = next(sent.msg for sent in env.sent(Heights) if sent.msg.asks)  # type: ignore[attr-defined]
+    env.take()
+    one.on_heights(2, asked)  # type: ignore[arg-type]
+    assert env.effects == []
+    seen.add(SOURCE, 1)
+    one.on_heights(2, asked)  # type: ignore[arg-type]
+    assert env.effects == [Send(2, Heights(((SOURCE, 1),), answers=2))]
+
+
+def test_a_newcomer_is_owed_what_is_above_the_heads_that_others_know() -> None:
+    gaps, seen, env = process(first=False)
+    env.advance(SECOND)
+    gaps.on_heights(2, Heights(((SOURCE, 40),), answers=2))
+    env.advance(2 * BEGIN_US)
+    assert gaps.begun
+    seen.add(SOURCE, 43)
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(43, 2)]
+
+
+def test_a_newcomer_that_nobody_has_answered_misses_nothing() -> None:
+    gaps, seen, env = process(first=False)
+    env.advance(10 * BEGIN_US)
+    assert not gaps.begun
+    seen.add(SOURCE, 43)
+    env.advance(2 * GRACE_US)
+    assert env.records == []
+
+
+def test_of_a_source_that_nobody_had_heard_of_everything_is_owed() -> None:
+    gaps, seen, env = process(first=False)
+    env.advance(SECOND)
+    gaps.on_heights(2, Heights((), answers=2))
+    env.advance(2 * BEGIN_US)
+    seen.add(SOURCE, 2)
+    env.advance(2 * GRACE_US)
+    assert env.records == [gap(2, 2)]
+
+
+def test_a_process_that_stood_still_first_takes_what_waits_for_it() -> None:
+    _, seen, env = process()
+    for number in (0, 2):
+        seen.add(SOURCE, number)
+    env._now_us += 60 * SECOND  # no timer has fired
+    env.advance(1)
+    assert env.records == []
+    seen.add(SOURCE, 1)
+    env.advance(3 * GRACE_US)
+    assert env.records == []
