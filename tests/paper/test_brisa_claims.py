@@ -1,6 +1,7 @@
 """The invariants of BRISA on overlays that hold still (reference, section 6.13), and the shapes of its trees."""
 
 from collections import Counter
+from itertools import pairwise
 from math import log
 from random import Random
 
@@ -172,26 +173,57 @@ def test_symmetric_deactivation_spares_duplicates_when_messages_follow_closely()
 # Strategies
 
 
+def delays_of(edges: list[Edge], seed: str) -> dict[Edge, int]:
+    return {edge: Random(f"{seed} {edge}").randrange(5, 100) * MS for edge in edges}
+
+
+def mean_way_us(overlay: Overlay, delays: Delays) -> float:
+    """Along the tree, from the source to each of the others."""
+    known, total = overlay.parents(), 0
+    for me in known:
+        way = chain(known, me)
+        total += sum(delays.delay_us(*hop, Random()) for hop in pairwise(way))
+    return total / len(known)
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_delay_aware_parents_are_nearer_than_those_who_came_first(seed: int) -> None:
-    """Section 6.8, figure 4.4: by measured round trips; the tree is whole all the time, and costs no more at rest."""
+def test_delay_aware_parents_follow_the_delays_and_those_who_came_first_do_not(seed: int) -> None:
+    """Section 6.8, figure 4.4, over the whole way (E-B16): the flood finds the quickest tree, then routes change. The
+    tree is whole all the time, gets no deeper, and costs no more at rest."""
     edges = random_edges(40, 5, seed + 1)
-    delays = Delays(50 * MS, {edge: Random(f"{seed} {edge}").randrange(5, 100) * MS for edge in edges})
-    mean_us = {}
+    mean_us, depth = {}, {}
     for strategy in ("first-come", "delay-aware"):
+        delays = Delays(50 * MS, delays_of(edges, f"{seed} before"))
         overlay = Overlay(edges, config=BrisaConfig(strategy=strategy), latency=delays)  # type: ignore[arg-type]
         overlay.run(4 * SECOND)  # round trips are measured
         overlay.publish()
         overlay.run(1 * SECOND)
-        while_running(overlay, 2 * SECOND, 2 * MS, lambda known=overlay: check_no_cycle(known))  # type: ignore[misc]
-        overlay.stream(4)
+        before = overlay.parents()
+        delays.special_us = delays_of(edges, f"{seed} after")
+        while_running(overlay, 120 * SECOND, 20 * MS, lambda known=overlay: check_no_cycle(known))  # type: ignore[misc]
         overlay.forget()
         overlay.publish()
         overlay.run(2 * SECOND)
         assert is_tree(overlay.parents())
+        assert (overlay.parents() == before) is (strategy == "first-come")
         assert (len(overlay.sends(Data)), overlay.duplicates()) == (39, 0)
-        mean_us[strategy] = sum(delays.delay_us(*pair, Random()) for pair in overlay.parents().items()) / 39  # type: ignore[arg-type]
-    assert mean_us["delay-aware"] < 0.95 * mean_us["first-come"]
+        mean_us[strategy] = mean_way_us(overlay, delays)
+        depth[strategy] = max(len(overlay.flow(me).path) for me in overlay.nodes)
+    assert mean_us["delay-aware"] < 0.75 * mean_us["first-come"]
+    assert depth["delay-aware"] <= 1.5 * depth["first-come"]
+
+
+def test_nobody_changes_the_quickest_tree() -> None:
+    """The flood took the quickest ways, as long as delays stay what they are."""
+    edges = random_edges(40, 5)
+    delays = Delays(50 * MS, delays_of(edges, "before"))
+    overlay = Overlay(edges, config=BrisaConfig(strategy="delay-aware"), latency=delays)
+    overlay.run(4 * SECOND)
+    overlay.publish()
+    overlay.run(2 * SECOND)
+    before = overlay.parents()
+    overlay.stream(60)
+    assert overlay.parents() == before
 
 
 def check_no_cycle(overlay: Overlay) -> None:

@@ -49,6 +49,7 @@ class Members:
         self.view = list(peers)
         self.rtts_us = rtts_us or {}
         self.widened = 0  # how often it was asked for somebody from farther away
+        self.news_us = 1_000_000  # how often neighbours are told of positions
 
     def peers(self) -> Sequence[NodeId]:
         return self.view
@@ -128,13 +129,25 @@ class Tree:
         self.got.clear()
         return self
 
-    def hears(self, peer: NodeId, path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False) -> None:
+    def hears(
+        self,
+        peer: NodeId,
+        path: tuple[NodeId, ...],
+        *,
+        last: int = 0,
+        pending: bool = False,
+        age: int = 0,
+        delay: int = 0,
+    ) -> None:
         """A keep-alive that tells where the peer is."""
-        self.brisa.heard(peer, (position(path, last=last, pending=pending),), self.env.now_us())
+        told = position(path, last=last, pending=pending, age=age, delay=delay)
+        self.brisa.heard(peer, (told,), self.env.now_us())
 
-    def told(self, peer: NodeId, path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False) -> None:
+    def told(
+        self, peer: NodeId, path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False, delay: int = 0
+    ) -> None:
         """A message that tells where the peer is."""
-        self.brisa.on_whereabouts(peer, Whereabouts(position(path, last=last, pending=pending)))
+        self.brisa.on_whereabouts(peer, Whereabouts(position(path, last=last, pending=pending, delay=delay)))
 
 
 def data(
@@ -150,9 +163,17 @@ def data(
     return Data(flow, source, seq, len(path) if hops is None else hops, path, flags, "t", b"payload")
 
 
-def position(path: tuple[NodeId, ...], *, last: int = 0, pending: bool = False, flow: FlowId = (0, 0)) -> Position:
+def position(
+    path: tuple[NodeId, ...],
+    *,
+    last: int = 0,
+    pending: bool = False,
+    flow: FlowId = (0, 0),
+    age: int = 0,
+    delay: int = 0,
+) -> Position:
     """Of a process that has the messages of process 0 up to `last`."""
-    return Position(flow, path, ((0, last),), pending)
+    return Position(flow, path, ((0, last),), pending, age, delay)
 
 
 def exchange(processes: Mapping[NodeId, Any]) -> None:

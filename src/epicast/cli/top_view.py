@@ -172,7 +172,7 @@ def _flows(status: Status) -> Table | None:
         if each["own"]:
             parent = "(our own)"
         else:
-            parent = each["parent"] or "(looking for one)"
+            parent = each["parent"] or ("(looking for one)" if each.get("cut_off", True) else "(source gone)")
         source = each["source"] + (f" #{each['number']}" if each["number"] else "")
         table.add_row(safe(source), safe(parent), f.count(each["children_total"]), f.count(each["depth"]))
     return _finished(table, status["flows_total"])

@@ -26,6 +26,10 @@ Peers = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Last = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)]  # of the numbers received; -1: none
 HOPS_MAX = (1 << 15) - 1
+AGE_MAX = (1 << 16) - 1
+Age = Annotated[int, msgspec.Meta(ge=0, le=AGE_MAX)]
+DELAY_UNKNOWN = (1 << 16) - 1
+Delay = Annotated[int, msgspec.Meta(ge=0, le=DELAY_UNKNOWN)]
 Hops = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 
 
@@ -80,3 +84,5 @@ class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
     path: Path
     progress: Annotated[tuple[tuple[NodeId, Last], ...], msgspec.Meta(max_length=LIST_LENGTH_MAX)] = ()
     pending: bool = False  # looking for a parent, or about to change it: not to be adopted now
+    age: Age = 0  # whole seconds since the last sign of life of the source
+    delay: Delay = 0  # how long messages take from the source, in tenths of a millisecond, where parents go by that

@@ -38,6 +38,10 @@ class Membership(Protocol):
     holds_links: ClassVar[bool]  # has it a connection to each neighbour all the time?
     listener: Neighbours
 
+    @property
+    def news_us(self) -> int:
+        """How often neighbours are told the `positions` of the layer above; 0: never."""
+
     def start(self, contacts: Sequence[NodeId]) -> None:
         """Join through any of the contacts; none of them makes this the first process."""
 

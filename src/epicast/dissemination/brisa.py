@@ -28,14 +28,16 @@ from typing import ClassVar
 from epicast.core.env import Env
 from epicast.core.errors import EpicastError
 from epicast.core.ids import FlowId, NodeId
-from epicast.core.message import Message, Payloads, Position
+from epicast.core.message import DELAY_UNKNOWN, Message, Payloads, Position
 from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Membership
 from epicast.core.window import NOTHING, SeqWindow
 from epicast.dissemination.brisa_flow import FlowState
+from epicast.dissemination.brisa_life import SignsOfLife
 from epicast.dissemination.brisa_messages import (
     BOOTSTRAP,
+    FIRST_IN_STREAM,
     RECOVERED,
     STREAM_SHIFT,
     UPWARD,
@@ -49,6 +51,7 @@ from epicast.dissemination.brisa_messages import (
     context_of,
 )
 from epicast.dissemination.brisa_repair import TreeRepair
+from epicast.dissemination.brisa_strategy import Strategy
 
 __all__ = ["Brisa", "BrisaConfig"]
 
@@ -67,6 +70,8 @@ class Brisa(TreeRepair):
         self.next_seq: dict[FlowId, int] = {}  # of our own messages, by flow
         self._recent: FlowState | None = None  # of the last message: most often of the next one too
         self._told = 0  # which flow's position goes first on the next keep-alive
+        self.life = SignsOfLife(env, config, members)
+        self.strategy = Strategy(config, members)
         self._watch = Periodic(env, config.watch_us, self._on_watch)
 
     # Calls
@@ -94,9 +99,14 @@ class Brisa(TreeRepair):
         if self.config.one_flow:
             topic = ""
         flow_id = self.own.get(topic)
-        if flow_id is None:
+        if flow_id is None or (flow_id[0] != self.env.me and self._is_over(flow_id)):
             flow_id = self.own[topic] = self._reusable() or self.new_flow()
         return flow_id
+
+    def _is_over(self, flow_id: FlowId) -> bool:
+        """Has somebody else's tree, on which we publish, lost its source? Then nothing holds it together."""
+        flow = self.flows.get(flow_id)
+        return flow is None or self.life.is_gone(flow)
 
     def _next_number(self, flow_id: FlowId) -> int:
         seq = self.next_seq.get(flow_id)
@@ -144,6 +154,10 @@ class Brisa(TreeRepair):
         self._pass_on(flow, data, me)
         return me, seq
 
+    def published(self) -> int:
+        """How many messages were, on flows that we have forgotten since too."""
+        return sum(seq & FIRST_IN_STREAM for seq in self.next_seq.values())
+
     def parents(self) -> dict[FlowId, NodeId | None]:
         """Our parent in every flow of which we are not the source."""
         return {flow.id: flow.parent for flow in self.flows.values() if flow.root != self.env.me}
@@ -157,7 +171,7 @@ class Brisa(TreeRepair):
             if flow is None:
                 return False
             if flow.hearsay:
-                self.table.confirm(flow)
+                self._confirm(flow)
         window = flow.root_window
         if msg.flags or window is None or msg.source != flow.root:
             msg = self._straight(flow, sender, msg)
@@ -184,6 +198,13 @@ class Brisa(TreeRepair):
         self._pass_on(flow, msg, sender)
         return False
 
+    def _confirm(self, flow: FlowState) -> None:
+        """The first message came: now neighbours may be told that there is such a flow."""
+        self.table.confirm(flow)
+        untold = [peer for peer in self.neighbours if peer not in flow.known and peer not in flow.out_active]
+        if flow.path and untold:
+            self.env.send_many(untold, Whereabouts(self.whereabouts(flow)))
+
     def _straight(self, flow: FlowState, sender: NodeId, msg: Data) -> Data:
         """Flags are told anew on each link and nobody signs them. Whether a message is upward follows from its source,
         and none that has a payload may be withheld: where the flags say otherwise, a relay lies."""
@@ -203,7 +224,7 @@ class Brisa(TreeRepair):
         if flow is None or sender != flow.parent or like.path != flow.parent_path or like.flags or flow.rivals:
             return None
         if flow.hearsay:
-            self.table.confirm(flow)
+            self._confirm(flow)
         window = flow.root_window
         if window is None or like.source != flow.root or window.next != payloads.seq or window.ahead is not NOTHING:
             return None
@@ -247,8 +268,12 @@ class Brisa(TreeRepair):
 
     def _place(self, flow: FlowState, sender: NodeId, msg: Data, new: bool) -> None:
         """What a message tells about the tree, besides its payload."""
-        if msg.flags & UPWARD or sender not in self.neighbours:
-            return  # E-B9; or from a link that is gone
+        if sender not in self.neighbours:
+            return
+        if msg.flags & UPWARD:
+            if not new:
+                self._place_upward(flow, sender)
+            return
         if sender == flow.parent:
             if msg.path != flow.parent_path:
                 self._know_path(flow, sender, msg)
@@ -269,8 +294,19 @@ class Brisa(TreeRepair):
         elif sender != flow.switch:
             self.prune(flow, sender, mutual=self._symmetric(flow, msg))
 
+    def _place_upward(self, flow: FlowState, sender: NodeId) -> None:
+        """A copy too many of a message that crosses tree edges both ways. It says nothing about paths (E-B9), but if
+        its sender is neither our parent nor our child, no edge of the tree is between us."""
+        known = flow.known.get(sender)
+        if flow.parent is None or sender in (flow.parent, flow.switch) or known is None or known.pending:
+            return
+        if known.path and known.path[-2:-1] != (self.env.me,):
+            self.prune(flow, sender, mutual=True)
+
     def _adopt_sender(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
-        if flow.repair is None and flow.first_id is None:
+        if flow.repair is not None:
+            self.env.send(sender, Activate(flow.id))  # it may believe that we have another parent
+        elif flow.first_id is None:
             flow.first_id = (msg.source, msg.seq)
         self.adopt(flow, sender)
         if flow.mid_stream:
@@ -278,9 +314,11 @@ class Brisa(TreeRepair):
 
     def _know_path(self, flow: FlowState, sender: NodeId, msg: Data) -> None:
         known = flow.known.get(sender)
-        progress = known.progress if known is not None else ()
         flow.told_us[sender] = self.env.now_us()
-        flow.known[sender] = Position(flow.id, msg.path, progress)
+        if known is None:
+            flow.known[sender] = Position(flow.id, msg.path, delay=DELAY_UNKNOWN)
+        else:
+            flow.known[sender] = Position(flow.id, msg.path, known.progress, False, known.age, known.delay)
 
     def _dismiss_rivals(self, flow: FlowState) -> None:
         """The parent's copy came too: it is alive, and the faster links are spare, unless we prefer one of them."""
@@ -301,15 +339,16 @@ class Brisa(TreeRepair):
         )
 
     def _prefers(self, flow: FlowState, peer: NodeId) -> bool:
-        if flow.switch is not None or flow.parent is None:
+        if flow.switch is not None or flow.parent is None or self.parents_watched.avoids(peer):
             return False
-        return self.nearer(peer, flow.parent) and self.eligible(flow, peer)
+        return self.strategy.nearer(peer, flow.parent) and self.eligible(flow, peer)
 
     def on_deactivate(self, sender: NodeId, msg: Deactivate) -> None:
         flow = self.flows.get(msg.flow)
         if flow is None:
             return
         flow.discard_out(sender)
+        flow.told_us[sender] = self.env.now_us()
         if msg.mutual:
             if sender == flow.parent:
                 self.env.send(sender, Activate(flow.id))  # we depend on it (E-B2)
@@ -319,12 +358,13 @@ class Brisa(TreeRepair):
     # Neighbours
 
     def neighbour_up(self, peer: NodeId) -> None:
+        """A new link carries no payload until one end asks for it: if both are attached, no tree needs it."""
         self.neighbours[peer] = None
         for flow in self.flows.values():
-            flow.in_active[peer] = None
-            flow.add_out(peer)
             if flow.path and not flow.hearsay:
-                self.env.send(peer, Whereabouts(flow.position()))
+                self.env.send(peer, Whereabouts(self.whereabouts(flow)))
+            if flow.repair is not None:
+                flow.waiting[peer] = None  # it is told as soon as we have a place
 
     def neighbour_down(self, peer: NodeId, gone: bool) -> None:
         self.neighbours.pop(peer, None)
@@ -350,33 +390,37 @@ class Brisa(TreeRepair):
         return bool(flow.path) and peer in flow.out_active
 
     def positions(self) -> tuple[Position, ...]:
-        flows = [flow for flow in self.flows.values() if not flow.hearsay]
-        room = PROGRESS_MAX
+        flows, room = self.life.worth_telling(self.flows.values()), PROGRESS_MAX
         told: list[Position] = []
         if not flows:
             return ()
-        start = self._told % len(flows)
+        start, now = self._told % len(flows), self.env.now_us()
         for flow in (flows[start:] + flows[:start])[: self.config.positions_max]:
             room -= len(flow.windows) + len(flow.path)
             if room < 0 and told:
                 break
-            told.append(flow.position())
+            told.append(flow.position(now, self.strategy.delay(flow)))
         self._told = start + len(told) if len(told) < len(flows) else 0
         return tuple(told)
 
     def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
         if peer not in self.neighbours:
             return
+        me = self.env.me
         for position in positions:
             flow = self._recent
             if flow is None or flow.id is not position.flow:
-                flow = self.table.hear_of(position.flow, peer)
+                flow = self.flows.get(position.flow)
+                if flow is None or flow.hearsay:
+                    flow = self.hear_of(position, peer)
                 if flow is None:
                     continue
+            flow.hear_age(position.age, at_us)
             if flow.told_us and flow.told_us.pop(peer, -1) > at_us:
                 continue  # it has told us something newer itself
             if flow.parent is not None and flow.parent != peer and flow.switch is None:
                 flow.known[peer] = position  # the usual case: good to know
+                flow.see_link(peer, position, me)
             else:
                 self.hear_position(flow, peer, position)
             for source, last in position.progress:
@@ -391,27 +435,10 @@ class Brisa(TreeRepair):
         self.table.look()
         for flow in list(self.flows.values()):
             if flow.root != self.env.me:
-                self._watch_parent(flow, now)
+                flow.hear_source(now)
+                self.watch_parent(flow, now)
             if flow.behind or flow.suspect or flow.mid_stream:
                 self.look_for_gaps(flow)
-
-    def _watch_parent(self, flow: FlowState, now: int) -> None:
-        if flow.parent is None:
-            if flow.repair is None:
-                self.start_repair(flow, initial=not flow.path)
-            elif flow.repair.since_us <= now - self.config.forget_us:
-                self.table.forget(flow)
-            return
-        if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
-            flow.switch = None  # no answer
-        if self.config.strategy == "near-first" and flow.switch is None:
-            self.look_nearer(flow)
-        if self.parents_watched.no_good(flow):
-            self.parents_watched.left(flow.parent)
-            flow.discard_out(flow.parent)  # it has more to take than it can already
-            self.leave_parent(flow, (flow.parent,))
-        elif 0 <= flow.unsteady_since_us <= now - self.config.patience_us:
-            self.leave_parent(flow, (flow.parent,))
 
     def on_forget(self) -> None:
         self._recent = None

@@ -10,9 +10,11 @@ from typing import Any
 
 from epicast.core.env import Timer
 from epicast.core.ids import FlowId, NodeId
-from epicast.core.message import Payloads, Position
+from epicast.core.message import AGE_MAX, Payloads, Position
 from epicast.core.window import SeqWindow
 from epicast.dissemination.brisa_messages import FIRST_IN_STREAM, Data
+
+AGE_UNIT_US = 1_000_000  # in which positions tell how long the source has been silent
 
 
 class Buffer(deque[tuple[int, Data, Payloads | None]]):
@@ -197,6 +199,8 @@ class FlowState(Stream):
         "evidence",
         "first_id",
         "fruitless",
+        "heard_next",
+        "heard_us",
         "hearsay",
         "helper",
         "in_active",
@@ -236,6 +240,8 @@ class FlowState(Stream):
         self.windows: dict[NodeId, SeqWindow] = {}  # by publisher
         self.root_window: SeqWindow | None = None  # the one of the source
         self.lost_reported = 0  # how many numbers given up are in the trace
+        self.heard_us = 0  # the latest time at which the source is known to have been up
+        self.heard_next = 0  # the number that was next then
         self.buffer = buffer
         self.hearsay = False  # nothing but a neighbour's word says that it exists
         self.siblings: frozenset[FlowId] = frozenset()
@@ -286,6 +292,35 @@ class FlowState(Stream):
             table.pop(peer, None)
         self.evidence.forget(peer)
 
+    def see_link(self, peer: NodeId, position: Position, me: NodeId) -> None:
+        """Make our side of a link agree with where the neighbour says it stands. If we are its parent, it gets our
+        copies; if it is attached elsewhere, it needs none. This undoes whatever was lost, late or crossed something
+        else: requests on their way to us are newer than the position (`told_us`), so they are not undone."""
+        path = position.path
+        if peer in self.out_active:
+            if path and not position.pending and path[-2:-1] != (me,):
+                self.discard_out(peer)
+        elif path[-2:-1] == (me,):
+            self.add_out(peer)
+
+    def age(self, now_us: int) -> int:
+        """Seconds, rounded up, since the last sign of life of the source."""
+        return min(AGE_MAX, -((self.heard_us - now_us) // AGE_UNIT_US))
+
+    def hear_source(self, now_us: int) -> None:
+        """Has it published anything since we were here last? Messages that take long on their way, or are sent again,
+        make a dead source seem younger, but not more often than there are messages."""
+        window = self.root_window
+        if window is not None and window.next != self.heard_next:
+            self.heard_next, self.heard_us = window.next, now_us
+
+    def hear_age(self, age: int, at_us: int) -> None:
+        """A neighbour's word. It counts as one unit older than it says: on its way through many processes the same
+        sign of life never becomes younger, so that the flow of a dead source ages everywhere."""
+        heard_us = at_us - (age + 1) * AGE_UNIT_US
+        if heard_us > self.heard_us:
+            self.heard_us = heard_us
+
     def window(self, source: NodeId, seq: int, cap: int) -> SeqWindow:
         """The window of a publisher, made when it is met."""
         window = self.windows.get(source)
@@ -301,7 +336,8 @@ class FlowState(Stream):
     def progress(self) -> tuple[tuple[NodeId, int], ...]:
         return tuple([(source, w.last if w.ahead else w.next - 1) for source, w in self.windows.items()])
 
-    def position(self) -> Position:
+    def position(self, now_us: int, delay: int = 0) -> Position:
         # A process that searches a parent softly keeps its path, and its children, but is not to be adopted.
         pending = self.repair is not None or self.switch is not None
-        return Position(self.id, self.path, self.progress(), pending)
+        age = 0 if len(self.path) == 1 else self.age(now_us)  # the source itself is up
+        return Position(self.id, self.path, self.progress(), pending, age, delay)

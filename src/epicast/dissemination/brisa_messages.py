@@ -95,6 +95,8 @@ class Baseline(TreeMessage, tag=55):
 class BrisaConfig(Config):
     # The documents' first two; near-first changes for a parent in a nearer place, for overlays that know about places.
     strategy: Literal["first-come", "delay-aware", "near-first"] = "first-come"
+    gain_us: PositiveDuration = 2_000  # delay-aware: the least that a change of parents must gain; our guess
+    settle_us: Duration = 10_000_000  # delay-aware: from one change to the next; our guess: ten keep-alives
     symmetric: bool = True  # symmetric deactivation, with first-come only
     reuse_depth: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # publish on a tree whose root is so near; 0: never
     one_flow: bool = False  # all topics on one tree, for publishers of many topics; the documents have one for each
@@ -114,5 +116,6 @@ class BrisaConfig(Config):
     hard_wait_us: Duration = 2_500_000  # for fresh positions before going hard; measured, see brisa.md
     hard_retry_us: PositiveDuration = 1_000_000  # our guess; doubles with every attempt
     hard_retry_max_us: PositiveDuration = 16_000_000  # our guess
-    forget_us: PositiveDuration = 600_000_000  # our guess: a flow without parent or news for so long is over
+    gone_us: PositiveDuration = 30_000_000  # our guess: a source not heard of for so long is gone; see brisa.md
+    forget_us: PositiveDuration = 600_000_000  # our guess: a flow without a sign of its source for so long is over
     prune_again_us: PositiveDuration = 500_000  # our guess: a Deactivate unheeded for so long was lost

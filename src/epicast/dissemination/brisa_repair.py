@@ -16,23 +16,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from epicast.core.ids import NOBODY, NodeId, precedes
-from epicast.core.message import Position
+from epicast.core.message import AGE_MAX, Position
 from epicast.core.records import Kind
-from epicast.dissemination.brisa_flow import FlowState, Repair
+from epicast.dissemination.brisa_flow import AGE_UNIT_US, FlowState, Repair
+from epicast.dissemination.brisa_life import SignsOfLife
 from epicast.dissemination.brisa_messages import Activate, Deactivate, Whereabouts
 from epicast.dissemination.brisa_recovery import Recovery
+from epicast.dissemination.brisa_strategy import Strategy
 
 TAINT_MAX = 256  # as long as a path may be
 
 
 class TreeRepair(Recovery):
-    __slots__ = ()
+    __slots__ = ("life", "strategy")
+
+    life: SignsOfLife
+    strategy: Strategy
 
     # Choosing
 
     def eligible(self, flow: FlowState, peer: NodeId) -> bool:
         position = flow.known.get(peer)
         if position is None or not position.path or position.pending or peer not in self.neighbours:
+            return False
+        if self.life.is_stale(position.age):
             return False
         taint = flow.repair.taint if flow.repair is not None else {}
         path = position.path
@@ -48,28 +55,12 @@ class TreeRepair(Recovery):
     def _safe_path(self, path: tuple[NodeId, ...]) -> bool:
         return self.env.me not in path and len(path) < self.config.path_max
 
+    def whereabouts(self, flow: FlowState) -> Position:
+        return flow.position(self.env.now_us(), self.strategy.delay(flow))
+
     def _best(self, flow: FlowState, candidates: list[NodeId]) -> NodeId:
-        """First-come: the nearest to the source, since it would most likely have been first. The other strategies: the
-        nearest to us."""
-        candidates = [peer for peer in candidates if not self.parents_watched.avoids(peer)] or candidates
-        if self.config.strategy == "delay-aware":
-            return min(candidates, key=lambda peer: (self.rtt(peer), peer))
-        if self.config.strategy == "near-first":
-            far = self.members.distance
-            return min(candidates, key=lambda peer: (far(peer), len(flow.known[peer].path), peer))
-        return min(candidates, key=lambda peer: (len(flow.known[peer].path), self.rtt(peer), peer))
-
-    def nearer(self, peer: NodeId, parent: NodeId) -> bool:
-        """Is it so much nearer to us that we would change for it?"""
-        if self.parents_watched.avoids(peer):
-            return False
-        if self.config.strategy == "near-first":
-            return self.members.distance(peer) < self.members.distance(parent)
-        return self.config.strategy == "delay-aware" and self.rtt(peer) < self.rtt(parent)
-
-    def rtt(self, peer: NodeId) -> float:
-        rtt_us = self.members.rtt_us(peer)
-        return float("inf") if rtt_us is None else rtt_us
+        good = [peer for peer in candidates if not self.parents_watched.avoids(peer)]
+        return self.strategy.best(flow, good or candidates)
 
     # Losing a parent
 
@@ -143,6 +134,9 @@ class TreeRepair(Recovery):
 
     def _repair_hard(self, flow: FlowState, repair: Repair) -> None:
         repair.asked = None
+        if repair.hard and self.life.is_gone(flow):
+            self._retry_later(flow, repair)  # nobody around has a path; who finds one will tell
+            return
         repair.hard = True
         flow.path = ()
         for peer in self.neighbours:
@@ -154,7 +148,15 @@ class TreeRepair(Recovery):
     def _retry_later(self, flow: FlowState, repair: Repair) -> None:
         """Ever less often; at once when a neighbour tells of a path or sends data."""
         repair.timer = self.env.after(repair.delay_us, self._on_retry, flow, repair)
-        repair.delay_us = min(2 * repair.delay_us, self.config.hard_retry_max_us)
+        most_us = self.config.forget_us if self.life.is_gone(flow) else self.config.hard_retry_max_us
+        repair.delay_us = min(2 * repair.delay_us, most_us)
+
+    def is_cut_off(self, flow: FlowState) -> bool:
+        """We look for a parent, and either have just begun or a neighbour has a path: the source is not the trouble."""
+        if flow.root == self.env.me or flow.parent is not None:
+            return False
+        searching = not self.life.is_gone(flow) and not flow.hearsay  # flows that do not exist have no parents
+        return searching or any(self.eligible(flow, peer) for peer in flow.known)
 
     def _on_retry(self, flow: FlowState, repair: Repair) -> None:
         if flow.repair is repair:
@@ -209,7 +211,7 @@ class TreeRepair(Recovery):
             told = [peer for peer in told if peer in flow.known]  # those who have heard of it themselves
         flow.waiting.clear()
         if told:
-            self.env.send_many(told, Whereabouts(flow.position()))
+            self.env.send_many(told, Whereabouts(self.whereabouts(flow)))
 
     def parent_moved(self, flow: FlowState, path: tuple[NodeId, ...]) -> None:
         """The parent's path is another one now."""
@@ -221,11 +223,36 @@ class TreeRepair(Recovery):
             self._take_path(flow, path)
             self._announce(flow)
 
+    # The watchdog
+
+    def watch_parent(self, flow: FlowState, now: int) -> None:
+        if self.life.is_over(flow, now):
+            self.table.forget(flow)
+            return
+        if flow.parent is None:
+            if flow.repair is None:
+                self.start_repair(flow, initial=not flow.path)
+            return
+        if flow.switch is not None and flow.switch_us <= now - self.config.confirm_us:
+            flow.switch = None  # no answer
+        if self.config.strategy != "first-come" and flow.switch is None:
+            self.look_for_better(flow, now)
+        if self.parents_watched.no_good(flow):
+            self.parents_watched.left(flow.parent)
+            flow.discard_out(flow.parent)  # it has more to take than it can already
+            self.leave_parent(flow, (flow.parent,))
+        elif 0 <= flow.unsteady_since_us <= now - self.config.patience_us:
+            self.leave_parent(flow, (flow.parent,))
+
     # Messages
 
     def on_activate(self, sender: NodeId, msg: Activate) -> None:
-        flow = self.table.hear_of(msg.flow, sender) if sender in self.neighbours else None
+        if sender not in self.neighbours:
+            return
+        flow = self.flows.get(msg.flow)
         if flow is None:
+            if msg.flow[0] != self.env.me:  # a searcher has no path, so its word brings no flow back; it may ask others
+                self.env.send(sender, Whereabouts(Position(msg.flow, (), age=AGE_MAX)))
             return
         flow.add_out(sender)
         flow.pruned_us.pop(sender, None)
@@ -236,7 +263,7 @@ class TreeRepair(Recovery):
             self._hear_fresh(flow, sender, msg.taint)
         if not flow.path or flow.repair is not None:
             flow.waiting[sender] = None
-        self.env.send(sender, Whereabouts(flow.position()))
+        self.env.send(sender, Whereabouts(self.whereabouts(flow)))
 
     def _forget_path(self, flow: FlowState, sender: NodeId) -> None:
         """Where it stood no longer holds: it will be our child, or has no place at all. Until it tells, the link to it
@@ -252,13 +279,15 @@ class TreeRepair(Recovery):
 
     def on_whereabouts(self, sender: NodeId, msg: Whereabouts) -> None:
         if sender in self.neighbours:
-            flow = self.table.hear_of(msg.position.flow, sender)
+            flow = self.hear_of(msg.position, sender)
             if flow is not None:
-                flow.told_us[sender] = self.env.now_us()
+                now = flow.told_us[sender] = self.env.now_us()
+                flow.hear_age(msg.position.age, now)
                 self.hear_position(flow, sender, msg.position, answer=True)
 
     def hear_position(self, flow: FlowState, sender: NodeId, position: Position, *, answer: bool = False) -> None:
         flow.known[sender] = position
+        flow.see_link(sender, position, self.env.me)
         if flow.repair is not None and position.path and not position.pending:
             flow.repair.taint.pop(sender, None)  # it was fresh, and has found its place since
         if sender == flow.parent:
@@ -302,15 +331,17 @@ class TreeRepair(Recovery):
         flow.in_active[peer] = None
         self.env.send(peer, Activate(flow.id))
 
-    def look_nearer(self, flow: FlowState) -> None:
-        """Leave a parent far away for a neighbour that is nearer. By turns: two that move below each other at the same
-        time would have to be parted again."""
-        parent = flow.parent
-        if parent is None or not self.members.distance(parent) or self.env.rng.random() < 0.5:
-            return
-        nearer = [peer for peer in self.neighbours if self.nearer(peer, parent) and self.eligible(flow, peer)]
-        if nearer:
-            self.start_switch(flow, self._best(flow, nearer))
+    def look_for_better(self, flow: FlowState, now_us: int) -> None:
+        """Leave a parent for a neighbour that is much better. By turns: two that move below each other at the same time
+        would have to be parted again."""
+        if self.strategy.may_look(flow, now_us, self.env.rng.random()):
+            better = [
+                peer
+                for peer in self.strategy.worth_changing_for(flow, list(self.neighbours))
+                if self.eligible(flow, peer) and not self.parents_watched.avoids(peer)
+            ]
+            if better:
+                self.start_switch(flow, self.strategy.best(flow, better))
 
     def _end_switch(self, flow: FlowState, peer: NodeId) -> None:
         flow.switch = None
@@ -331,6 +362,14 @@ class TreeRepair(Recovery):
         if now - flow.pruned_us.get(peer, -self.config.prune_again_us) >= self.config.prune_again_us:
             flow.pruned_us[peer] = now
             self.env.send(peer, Deactivate(flow.id, mutual))
+
+    def hear_of(self, position: Position, teller: NodeId) -> FlowState | None:
+        """The flow of which a neighbour tells."""
+        known = position.flow in self.flows
+        flow = self.table.hear_of(position.flow, teller) if known or self.life.may_meet(position) else None
+        if flow is not None and not known:
+            flow.heard_us = self.env.now_us() - (position.age + 1) * AGE_UNIT_US
+        return flow
 
 
 def _leads(flow: FlowState, path: tuple[NodeId, ...], peer: NodeId | None) -> bool:

@@ -121,6 +121,7 @@ class FlowTable:
         config = self._config
         buffer = Buffer(config.buffer_messages, config.buffer_bytes)
         flow = self.flows[flow_id] = FlowState(flow_id, self._env.me, self._neighbours, buffer)
+        flow.heard_us = self._env.now_us()
         self._of_root[flow_id[0]] += 1
         for source, highest in self.past.pop(flow_id, {}).items():
             window = flow.window(source, highest, config.buffer_messages)

@@ -56,7 +56,7 @@ METRICS = (
     Metric("epicast_congested", "1 while publishers wait for a neighbour"),
     Metric("epicast_reassembly_bytes", "Of messages in pieces that are not whole yet"),
     Metric("epicast_flows", "Trees that this process is part of"),
-    Metric("epicast_flows_without_parent", "Trees in which this process looks for a parent"),
+    Metric("epicast_flows_without_parent", "Trees in which this process has no parent and might have one"),
     Metric("epicast_parent_changes_total", "New parents, lost ones included", counted_as="record parent"),
     Metric("epicast_repairs_total", "Parents that were found again", counted_as="record repair"),
     Metric("epicast_links_up_total", "Links that a protocol holds and that came up", counted_as="record link_up"),
@@ -101,7 +101,7 @@ _NEIGHBOUR = (
 
 
 def _gauges(told: Mapping[str, Any]) -> dict[str, float]:
-    queues, flows = told["queues"], told["flows"]
+    queues = told["queues"]
     return {
         "epicast_start_time_seconds": told["started_us"] / 1e6,
         "epicast_joined": told["joined"],
@@ -113,7 +113,7 @@ def _gauges(told: Mapping[str, Any]) -> dict[str, float]:
         "epicast_congested": queues["congested"],
         "epicast_reassembly_bytes": queues["reassembly_bytes"],
         "epicast_flows": told["flows_total"],
-        "epicast_flows_without_parent": sum(not each["own"] and each["parent"] is None for each in flows),
+        "epicast_flows_without_parent": told["flows_without_parent"],
     }
 
 

@@ -42,6 +42,7 @@ def status(node: Node) -> Table:
         "known": known(node),
         "flows": flows[:FLOWS_MAX],
         "flows_total": len(flows),
+        "flows_without_parent": sum(each["cut_off"] for each in flows),
         "subscriptions": subscriptions[:SUBSCRIPTIONS_MAX],
         "subscriptions_total": len(subscriptions),
         "queues": _queues(node, subscriptions),
@@ -85,11 +86,7 @@ def counted(node: Node) -> dict[str, int]:
 def _published(node: Node) -> int:
     """The numbers that our own messages have got."""
     dissemination: Any = node._stack_node.dissemination
-    flows = getattr(dissemination, "flows", None)
-    if flows is None:
-        return int(getattr(dissemination, "seq", 0))
-    own = [window for flow in flows.values() if (window := flow.windows.get(node.id)) is not None]
-    return sum(window.next - window.first for window in own)
+    return int(dissemination.published() if hasattr(dissemination, "published") else getattr(dissemination, "seq", 0))
 
 
 def _neighbours(node: Node) -> list[Table]:
@@ -118,7 +115,10 @@ def _flows(node: Node) -> list[Table]:
     for topic, flow_id in getattr(dissemination, "own", {}).items():
         if topic:  # one tree for all of them has none
             topics.setdefault(flow_id, []).append(topic)
-    return [_flow(flow, node.id, topics.get(flow.id, [])) for flow in flows.values()]
+    return [
+        {**_flow(flow, node.id, topics.get(flow.id, [])), "cut_off": dissemination.is_cut_off(flow)}
+        for flow in flows.values()
+    ]
 
 
 def _flow(flow: Any, me: str, topics: list[str]) -> Table:

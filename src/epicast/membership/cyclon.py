@@ -142,6 +142,10 @@ class Cyclon:
     def widen(self) -> None:
         """Every exchange brings somebody else."""
 
+    @property
+    def news_us(self) -> int:
+        return 0
+
     def sign_of_life(self, peer: NodeId) -> None: ...
 
     def on_link_up(self, peer: NodeId) -> None: ...

@@ -117,6 +117,10 @@ class HyParView(LinkKeeper):
         pulse = self.pulses.get(peer)
         return pulse.rtt_us if pulse else None
 
+    @property
+    def news_us(self) -> int:
+        return self.config.keep_alive_us
+
     def sign_of_life(self, peer: NodeId) -> None:
         pulse = self.pulses.get(peer)
         if pulse is not None:

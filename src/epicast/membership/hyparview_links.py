@@ -32,9 +32,9 @@ class LinkKeeper(Views):
     def on_join(self, sender: NodeId, msg: Join) -> None:
         if self.left:
             return
-        self._add(sender)
         known = [peer for peer in (*self.active, *self.passive) if peer != sender]
         self.env.send(sender, NeighbourReply(True, tuple(self._some(known, self.config.passive_size))))
+        self._add(sender)  # the layer above greets it: not before it knows that we are neighbours
         # One walk for each further neighbour that the joiner may have (E-H2), each on a link of its own.
         others = [peer for peer in self.active if peer != sender]
         walks = self._some(others, self.config.active_size - 1)

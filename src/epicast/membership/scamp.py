@@ -138,6 +138,10 @@ class Scamp(Views):
         """A copy more, through somebody from long ago."""
         self._ask_for_copies(1, far=True)
 
+    @property
+    def news_us(self) -> int:
+        return self.config.heartbeat_us
+
     def sign_of_life(self, peer: NodeId) -> None: ...
 
     def on_link_up(self, peer: NodeId) -> None: ...

@@ -30,6 +30,10 @@ class Static:
         self.env = env
         self._peers: Sequence[NodeId] = ()
 
+    @property
+    def news_us(self) -> int:
+        return 0
+
     def start(self, contacts: Sequence[NodeId]) -> None:
         self._peers = contacts
         for peer in contacts:

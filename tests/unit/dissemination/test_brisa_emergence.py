@@ -4,7 +4,7 @@ import pytest
 
 from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
-from epicast.dissemination.brisa_messages import BOOTSTRAP, RECOVERED, Data, Deactivate
+from epicast.dissemination.brisa_messages import BOOTSTRAP, RECOVERED, Activate, Data, Deactivate
 from tests.support.neighbours import STRANGER, Tree, data, position
 
 FLOW = (0, 0)
@@ -260,14 +260,24 @@ def test_a_path_that_does_not_lead_from_the_source_to_its_teller_makes_no_parent
 # New neighbours
 
 
-def test_a_new_neighbour_is_told_where_we_are_and_gets_the_next_message() -> None:
+def test_a_new_neighbour_is_told_where_we_are() -> None:
     tree = Tree().attached()
     tree.brisa.neighbour_up(4)
     [greeting] = tree.take()
     assert isinstance(greeting, Send)
     assert (greeting.to, greeting.msg.position) == (4, position((0, 1, 5)))  # type: ignore[attr-defined]
+
+
+def test_a_new_neighbour_gets_no_copies_before_it_asks_for_them() -> None:
+    tree = Tree().attached()
+    tree.brisa.neighbour_up(4)
+    tree.take()
     tree.brisa.on_data(1, data(1, (0, 1)))
-    assert tree.take() == [Send(4, data(1, (0, 1, 5)))]
+    assert tree.take() == []
+    tree.brisa.on_activate(4, Activate(FLOW))
+    tree.take()
+    tree.brisa.on_data(1, data(2, (0, 1)))
+    assert tree.take() == [Send(4, data(2, (0, 1, 5)))]
 
 
 def test_a_new_neighbour_hears_nothing_of_a_flow_in_which_we_have_no_place() -> None:

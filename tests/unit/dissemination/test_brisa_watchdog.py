@@ -241,7 +241,7 @@ def test_of_two_that_adopted_each_other_one_lets_go_at_the_first_keep_alive() ->
     assert one.env.sent(Activate)[-1] == Send(1, Activate(FLOW))
     one.told(1, (0, 1))
     assert one.flow().parent == 1
-    two.brisa.on_whereabouts(5, Whereabouts(one.flow().position()))
+    two.brisa.on_whereabouts(5, Whereabouts(one.flow().position(one.env.now_us())))
     assert (two.flow().parent, two.flow().path) == (5, (0, 1, 5, 6))
 
 

@@ -102,7 +102,7 @@ def test_a_process_that_lost_everyone_joins_again() -> None:
 def test_the_first_joiner_is_added_and_told_so() -> None:
     view, env, ear = hyparview(me=0)
     view.on_join(1, Join())
-    assert env.effects == [Open(1), Send(1, NeighbourReply(True))]
+    assert env.effects == [Send(1, NeighbourReply(True)), Open(1)]
     assert ear.notes == [("up", 1)]
 
 
@@ -140,10 +140,10 @@ def test_a_full_contact_evicts_one_to_let_the_joiner_in() -> None:
     view, env, ear = hyparview(active=[1], active_size=1, expansion=1.0)
     view.on_join(9, Join())
     assert env.effects == [
+        Send(9, NeighbourReply(True, (1,))),
         Send(1, Disconnect(leaving=False)),
         Close(1),
         Open(9),
-        Send(9, NeighbourReply(True, (1,))),
     ]
     assert ear.notes == [("down", 1, "alive"), ("up", 9)]
 
