@@ -45,6 +45,8 @@ class Congestion:
 
     def busy(self, conn: Connection, feeder: Connection | None) -> None:
         """More waits for it than the high mark; `feeder` sent us what we want to hand on."""
+        if conn.closing:
+            return
         if conn.waiting_bytes > self._limits.peer_queue_bytes:
             self._cut(conn, f"slow peer: more than {self._limits.peer_queue_bytes:,} bytes behind")
             return

@@ -2,6 +2,10 @@
 
 What is sent in one turn of the loop goes out in one write. A connection is *busy* while more waits for it than the high
 mark. Nothing is awaited, and no task belongs to it.
+
+Its calls never raise: a connection that fails concerns no other. Some transports are closed without `connection_lost`
+(uvloop: a dial that is cancelled in the turn in which it succeeds), and raise at every call from then on. So the end of
+a connection is told to the hub once: by the loop, by the dial that gave up, or `GONE_S` after it was cut.
 """
 
 from __future__ import annotations
@@ -23,9 +27,12 @@ from epicast.wire.readers import FrameReader
 if TYPE_CHECKING:
     from epicast.live.config import Limits
     from epicast.live.hub import Hub
+    from epicast.live.sending import Link
 
 LINGER_S = 2.0
 """How long a side that has said all may wait for the other to finish."""
+GONE_S = 0.3
+"""A connection that was cut has ended by then, whatever the loop tells."""
 _WRITE_HIGH_BYTES = 1 << 18
 _SEND_PART = 4  # of what is received
 COPY_BYTES = 2048  # on average; smaller frames are put together before they are written
@@ -33,6 +40,7 @@ COPY_BYTES = 2048  # on average; smaller frames are put together before they are
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_cut",
         "_flushing",
         "_out",
         "_out_bytes",
@@ -47,6 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         "fed_bytes",
         "hub",
         "known",
+        "link",
         "pace",
         "peer",
         "reason",
@@ -65,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, hub: Hub, *, dialled: bool) -> None:
         self.hub, self.dialled = hub, dialled
         self.target: str | Address = ""  # whom we dialled: a process, or whoever listens at an address
+        self.link: Link | None = None  # for which we dialled, if for any
         self.since_us = 0  # when the greeting was over
         self.peer = ""  # the id of the process at the other end, once it has greeted
         self.remote = ""  # its address, as the system tells
@@ -85,6 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._flushing = False
+        self._cut = False
         self._writable = True
         self._paused_by: dict[Any, None] = {}  # those that must drain before we read on
         self._timer: asyncio.TimerHandle | None = None
@@ -93,10 +104,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        # Well below the mark at which others begin to wait: whoever is not told to go on has nothing to wait for.
-        transport.set_write_buffer_limits(high=min(_WRITE_HIGH_BYTES, self.hub.high_bytes // 4))
-        self.remote = remote_of(transport.get_extra_info("peername"))
-        _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)
+        if self.ended:  # the dial gave up
+            transport.abort()
+            return
+        try:
+            # Well below the mark at which others begin to wait: whoever is not told to go on has nothing to wait for.
+            transport.set_write_buffer_limits(high=min(_WRITE_HIGH_BYTES, self.hub.high_bytes // 4))
+            self.remote = remote_of(transport.get_extra_info("peername"))
+            _keep_buffers_small(transport, self.remote, self.hub.limits.local_socket_bytes)
+        except (RuntimeError, OSError) as error:
+            self._broke(error)
         self.hub.connected(self)
 
     def get_buffer(self, sizehint: int) -> Any:
@@ -123,14 +140,21 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         self.reason = self.reason or "closed by the peer"
         self._flush()
-        return False  # the transport closes itself
+        self.deadline(LINGER_S, self.reason)
+        return False  # the transport closes itself, once the peer has taken what waits
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.end(_said(error) if error is not None else "closed by the peer")
+
+    def end(self, reason: str) -> None:
+        """It is gone. The hub hears of it once."""
+        if self.ended:
+            return
         self.closing = self.ended = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self.no_deadline()
         self._paused_by.clear()
-        self.reason = self.reason or (_said(error) if error is not None else "closed by the peer")
+        self.reason = self.reason or reason
+        self._abort()
         self.hub.lost(self)
 
     def pause_writing(self) -> None:
@@ -153,14 +177,14 @@ class Connection(asyncio.BufferedProtocol):
         if other is self or self.closing:
             return
         if not self._paused_by:
-            self.transport.pause_reading()
+            self._try("pause_reading")
         self._paused_by[other] = None
 
     def no_longer_wait_for(self, other: Any) -> None:
         if other in self._paused_by:
             del self._paused_by[other]
             if not self._paused_by and not self.closing:
-                self.transport.resume_reading()
+                self._try("resume_reading")
 
     # Writing
 
@@ -211,13 +235,16 @@ class Connection(asyncio.BufferedProtocol):
         out, size = self._out, self._out_bytes
         self._out, self._out_bytes = [], 0
         self.sent_bytes += size
-        if len(out) == 1:
-            self.transport.write(out[0])
-        elif size > len(out) * COPY_BYTES:
-            for each in out:  # few and large: not worth a copy; `writelines` of Python 3.12 forgets to hold us back
-                self.transport.write(each)
-        else:
-            self.transport.write(b"".join(out))
+        try:
+            if len(out) == 1:
+                self.transport.write(out[0])
+            elif size > len(out) * COPY_BYTES:
+                for each in out:  # few and large: not worth a copy; `writelines` of Python 3.12 forgets to hold us back
+                    self.transport.write(each)
+            else:
+                self.transport.write(b"".join(out))
+        except Exception as error:
+            self._broke(error)
 
     # Ending
 
@@ -227,20 +254,43 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._writable = True
         self._flush()
+        if self.closing:
+            return
         self.closing = True
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-            self.no_deadline()
-            self._timer = self.hub.loop.call_later(LINGER_S, self.transport.abort)
-        else:
-            self.transport.close()
+        self.no_deadline()
+        self.deadline(LINGER_S, "closed by the peer")
+        try:
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            else:
+                self.transport.close()
+        except Exception as error:
+            self._broke(error)
 
     def cut(self, reason: str) -> None:
         """End it now; what waits is lost."""
         self.reason = self.reason or reason
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.abort()
         self.closing = True
+        if not self.ended and not self._cut:
+            self._cut = True
+            self._abort()
+            self.no_deadline()
+            self._timer = self.hub.loop.call_later(GONE_S, self.end, self.reason)
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            with suppress(Exception):
+                self.transport.abort()
+
+    def _try(self, call: str) -> None:
+        try:
+            getattr(self.transport, call)()
+        except Exception as error:
+            self._broke(error)
+
+    def _broke(self, error: Exception) -> None:
+        """The transport takes no more calls."""
+        self.cut(f"broken: {_said(error)}")
 
     def deadline(self, seconds: float, reason: str) -> None:
         if self._timer is None:

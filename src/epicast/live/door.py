@@ -107,6 +107,8 @@ class Door:
         if conn.transport is None:
             self.passed(conn)
             accepted.close()
+        elif task.cancelled():  # its transport may have been closed without a word
+            conn.cut("leaving")
 
     def _start(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = loop.create_task(work)

@@ -157,14 +157,20 @@ class Driver:
     def link_up(self, peer: str) -> None:
         if self.running:
             self.env.record(Kind.LINK_UP, peer)
-            self.node.on_link_up(peer)
-            self.app.links_changed()
+            self._tell(self.node.on_link_up, peer)
 
     def link_down(self, peer: str) -> None:
         if self.running:
             self.env.record(Kind.LINK_DOWN, peer)
-            self.node.on_link_down(peer)
-            self.app.links_changed()
+            self._tell(self.node.on_link_down, peer)
+
+    def _tell(self, handle: Callable[[str], None], peer: str) -> None:
+        """A protocol that fails here leaves all other links as they are."""
+        try:
+            handle(peer)
+        except Exception:
+            log.exception("%s could not be handled: %s", handle.__name__, peer)
+        self.app.links_changed()
 
     def message(self, conn: Connection, body: bytes) -> None:
         msg = self.decoder.decode(body)

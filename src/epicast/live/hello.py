@@ -43,6 +43,8 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refusal"):
 
 CROSSING = "crossing"
 """Both sides dialled at the same moment: the other connection will do."""
+YOURSELF = "yourself"
+"""A process has dialled itself."""
 
 _decoder: msgspec.msgpack.Decoder[Hello | Welcome | Refusal] = msgspec.msgpack.Decoder(Hello | Welcome | Refusal)
 encode = msgspec.msgpack.encode

@@ -13,19 +13,18 @@ before the greeting, so none is lost by that.
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
-from epicast.core.errors import EpicastError, WireError
+from epicast.core.errors import WireError
 from epicast.core.message import Message
-from epicast.live.backoff import Backoff
 from epicast.live.config import Limits
 from epicast.live.congestion import Congestion
 from epicast.live.connection import LINGER_S, Connection
+from epicast.live.dialling import UNWANTED, Dialling
 from epicast.live.door import Door
-from epicast.live.hello import CROSSING, Hello, Refusal, Welcome, decode, encode, objection
+from epicast.live.hello import CROSSING, YOURSELF, Hello, Refusal, Welcome, decode, encode, objection
 from epicast.live.ids import Address, address_of
 from epicast.live.local_calls import LocalCalls
 from epicast.live.pace import LOOK_EVERY_US
@@ -34,8 +33,8 @@ from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
 from epicast.wire.streams import Known
 
-CROSSING_RETRY_S = 0.25
-CUT_WITHIN_S = 0.5
+log = logging.getLogger("epicast")
+
 TURN_US = 10_000  # how long one connection may keep the loop
 CLOCK_EVERY = 16
 ALIVE_EVERY_US = 50_000  # that a peer gives signs of life need not be noted with each
@@ -64,12 +63,10 @@ class Hub(Sending):
         door.counters = self.counters
         self.current: Connection | None = None  # whose frames are being handled
         self.last = False  # of those that came together: is this the last one?
-        self.backoff = Backoff(limits.backoff_us, limits.backoff_max_us, rng)
+        self.dialling = Dialling(self, rng)
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
         self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
         self._unwritten: list[Connection] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._probes: dict[Address, list[Callable[[str | None], None]]] = {}  # who wants to know who is there
         self._watch = loop.call_later(LOOK_EVERY_US / 1e6, self._look)
         self.closed = False
         self.local_calls: LocalCalls | None = None
@@ -110,64 +107,25 @@ class Hub(Sending):
         address = address_of(peer)
         if address is None or peer == self.me or self.closed:
             return None
-        if self.backoff.wait_us(address, self.driver.now_us()) or len(self.links) >= self.limits.connections:
+        if not self.dialling.may(address) or len(self.links) >= self.limits.connections:
             return None
         link = self.links[peer] = Link(peer)
-        self._start(self._dial(address, peer))
+        self.dialling.dial(address, peer, link)
         link.dialling = True
         return link
 
-    def probe(self, address: Address, tell: Callable[[str | None], None]) -> None:
-        """Find out which process listens at an address; None: nobody that we can talk to."""
-        for link in self.links.values():
-            if link.conn is not None and not link.conn.closing and address_of(link.peer) == address:
-                self.loop.call_soon(tell, link.peer)
-                return
-        waiting = self._probes.setdefault(address, [])
-        waiting.append(tell)
-        if len(waiting) == 1:
-            self._start(self._dial(address, address))
-
-    async def _dial(self, address: Address, target: str | Address) -> None:
-        conn = Connection(self, dialled=True)
-        conn.target = target
-        try:
-            async with asyncio.timeout(self.limits.handshake_us / 1e6):
-                await self.door.connect(self.loop, conn, address)
-        except (OSError, TimeoutError, ValueError, EpicastError) as error:  # ValueError: a name that is none
-            self.backoff.failed(address, self.driver.now_us())
-            self._unreachable(target, _why(error))
-
-    def _unreachable(self, target: str | Address, why: str) -> None:
-        self.counters["dials failed"] += 1
-        if isinstance(target, Address):
-            self._tell_probe(target, None)
-            return
-        link = self.links.get(target)
-        if link is not None and link.conn is None:
-            self._give_up(link, f"unreachable: {why}")
-
-    def _give_up(self, link: Link, reason: str) -> None:
+    def give_up(self, link: Link, reason: str) -> None:
         del self.links[link.peer]
         for msg in link.waiting:
             self._drop(link.peer, msg, reason)
         if link.held:
             self.loop.call_soon(self._tell_down, link.peer)
 
-    def _tell_probe(self, address: Address, node: str | None) -> None:
-        for tell in self._probes.pop(address, ()):
-            tell(node)
-
-    def _start(self, work: Any) -> None:
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     # Connections: from the loop
 
     def connected(self, conn: Connection) -> None:
         self._open[conn] = None
-        if self.closed:
+        if self.closed or conn.closing:
             conn.cut("leaving")
             return
         conn.deadline(self.limits.handshake_us / 1e6, "no greeting in time")
@@ -185,10 +143,7 @@ class Hub(Sending):
 
     def _go_on(self, conn: Connection) -> None:
         frames, conn.todo = conn.todo, []
-        try:
-            self._work(conn, frames)
-        except WireError as error:
-            self.nonsense(conn, str(error))
+        self._work(conn, frames)
         if not conn.todo:
             conn.no_longer_wait_for(TURN_US)
 
@@ -212,6 +167,11 @@ class Hub(Sending):
                 else:
                     self.last = done == len(frames) - 1
                     self.driver.run(conn, each)  # type: ignore[arg-type]
+        except WireError as error:
+            self.nonsense(conn, str(error))
+        except Exception:
+            log.exception("what came from %s could not be handled; the connection is cut", conn.peer or conn.remote)
+            self.nonsense(conn, "it could not be handled")
         finally:
             self.current = None
             self._flush_all()
@@ -245,15 +205,16 @@ class Hub(Sending):
 
     def lost(self, conn: Connection) -> None:
         self.end_batch()
+        opened = conn in self._open
         self._open.pop(conn, None)
         self.door.passed(conn)
         self.congestion.release(conn)
         if conn.frames_waiting:
             self.counters[f"dropped: {sort_of(conn.reason)}"] += conn.frames_waiting
         if not conn.peer:
-            self.counters["handshakes failed"] += 1
-            if conn.dialled:
-                self._handshake_failed(conn)
+            self.counters["handshakes failed"] += opened
+            if conn.dialled and not self.closed:
+                self.dialling.failed(conn)
             return
         self.counters[f"ended: {sort_of(conn.reason)}"] += 1
         self.count_sent(conn)
@@ -262,23 +223,6 @@ class Hub(Sending):
             del self.links[conn.peer]
             if link.held:
                 self._tell_down(conn.peer)
-
-    def _handshake_failed(self, conn: Connection) -> None:
-        target = conn.target
-        address = target if isinstance(target, Address) else address_of(target)
-        if conn.reason == CROSSING and isinstance(target, str):
-            self.loop.call_later(CROSSING_RETRY_S, self._dial_again, target)
-            return
-        if address is not None and conn.reason != CROSSING:
-            self.backoff.failed(address, self.driver.now_us())
-        self._unreachable(target, conn.reason)
-
-    def _dial_again(self, peer: str) -> None:
-        """The other connection should have come by now."""
-        link = self.links.get(peer)
-        address = address_of(peer)
-        if link is not None and link.conn is None and address is not None:
-            self._start(self._dial(address, peer))
 
     # Greetings
 
@@ -291,10 +235,10 @@ class Hub(Sending):
         if conn.dialled and isinstance(said, Welcome):
             self._on_welcome(conn, said)
         elif conn.dialled and isinstance(said, Refusal):
-            conn.reason = CROSSING if said.reason == CROSSING else f"refused by the peer: {said.reason}"
-            if isinstance(conn.target, Address) and said.reason == CROSSING and address_of(said.node):
-                self._tell_probe(conn.target, said.node)
-            conn.cut(conn.reason)
+            known = said.reason in (CROSSING, YOURSELF)
+            if known and address_of(said.node):
+                self.dialling.found(conn.target, said.node)
+            conn.cut(said.reason if known else f"refused by the peer: {said.reason}")
         elif not conn.dialled and isinstance(said, Hello):
             self._on_hello(conn, said)
         else:
@@ -305,10 +249,10 @@ class Hub(Sending):
         if not reason and address_of(hello.node) is None:
             reason = "a bad id"
         if not reason and hello.node == self.me:
-            reason = "yourself"
+            reason = YOURSELF
         reason = reason or self._crossing(hello.node)
         if reason:
-            if reason != CROSSING:
+            if reason not in (CROSSING, YOURSELF):
                 self.counters[f"refused: {sort_of(reason)}"] += 1
             self._greet(conn, Refusal(reason[:255], self.me))
             conn.reason = reason
@@ -338,7 +282,7 @@ class Hub(Sending):
             conn.cut(objection or "a bad id")
             return
         assert address is not None
-        self.backoff.reached(address)
+        self.dialling.reached(address)
         if isinstance(target, str) and welcome.node != target:
             conn.cut("gone: another process is there now")
             return
@@ -346,11 +290,11 @@ class Hub(Sending):
         if existing is not None and existing.conn is not None:
             conn.cut(CROSSING)
         elif isinstance(target, str) and existing is None:
-            conn.finish()  # nobody wants it any more
+            conn.reason = UNWANTED
+            conn.finish()
         else:
             self._established(conn, welcome.node, welcome.area)
-        if isinstance(target, Address):
-            self._tell_probe(target, welcome.node)
+        self.dialling.found(target, welcome.node)
 
     def _established(self, conn: Connection, peer: str, area: str) -> None:
         conn.no_deadline()
@@ -393,6 +337,7 @@ class Hub(Sending):
         conn.cut(reason)
 
     def _look(self) -> None:
+        self._watch = self.loop.call_later(LOOK_EVERY_US / 1e6, self._look)
         now_us, now_s = self.driver.now_us(), time.time()
         for link in list(self.links.values()):
             conn = link.conn
@@ -408,8 +353,6 @@ class Hub(Sending):
                 conn.reason = "idle"
                 conn.finish()
         self.congestion.look(now_us)
-        if not self.closed:
-            self._watch = self.loop.call_later(LOOK_EVERY_US / 1e6, self._look)
 
     # The end
 
@@ -417,27 +360,16 @@ class Hub(Sending):
         """After all that was sent."""
         self.closed = True
         self._watch.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        for conn in self._open:
+        for conn in list(self._open):
             conn.finish()
         self.door.shut()
         self.congestion.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.dialling.stop()
         await self.door.wait_shut()
         deadline = self.loop.time() + LINGER_S
         while self._open and self.loop.time() < deadline:
             await asyncio.sleep(0.002)
         for conn in list(self._open):
             conn.cut("leaving")
-        deadline = self.loop.time() + CUT_WITHIN_S
-        while self._open and self.loop.time() < deadline:  # uvloop never tells the end of some cancelled dials
+        while self._open:  # GONE_S at most
             await asyncio.sleep(0.002)
-
-
-def _why(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__

@@ -66,7 +66,7 @@ class Joining:
             addresses = [address for address in addresses if address != self._me]
             self._rng.shuffle(addresses)
             for address in addresses[: AT_ONCE_MAX if alone else 1]:
-                self._hub.probe(address, self._tell)
+                self._hub.dialling.probe(address, self._tell)
             if alone:
                 wait_s = min(WAIT_MAX_S, 2 * wait_s)
                 pause_s = wait_s * (0.5 + self._rng.random() / 2)
@@ -75,8 +75,8 @@ class Joining:
                 pause_s = self._hub.limits.seeds_us / 1e6 * (0.5 + self._rng.random())
             await self._pause(pause_s)
 
-    def _tell(self, node: str | None) -> None:
-        if node is not None:
+    def _tell(self, address: Address, node: str, why: str) -> None:
+        if node:
             self._meet(node)
 
     async def _pause(self, seconds: float) -> None:
