@@ -11,9 +11,10 @@ async with epicast.Node(listen="127.0.0.1:0", seeds=["127.0.0.1:7946"]) as node:
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -46,6 +47,8 @@ from epicast.wire.frames import Run
 if TYPE_CHECKING:
     from epicast.live.recorder import Recorder
     from epicast.live.tls import Tls
+
+log = logging.getLogger("epicast")
 
 Payload = bytes | bytearray | memoryview
 TIDY_S = 0.5
@@ -109,6 +112,7 @@ class Node:
         self._started = self._running = False
         self._groups = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self._tidying: asyncio.TimerHandle | None = None
 
     # Beginning and end
 
@@ -173,16 +177,19 @@ class Node:
         self.takes_runs = self._guard is None  # signatures are looked at one by one
         self._linked = asyncio.Event()
         self._stack_node = self._driver.node
+        self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
+        self._running = True  # from here on there is something to stop
+        await self._begin(loop, door, address)
+
+    async def _begin(self, loop: asyncio.AbstractEventLoop, door: Door, address: Address) -> None:
         for each in self._discovery:  # a stack may call out as soon as it starts
             if isinstance(each, LocalCalls):
                 await each.start(self.id, self.cluster, message_types(self._stack), self._driver.heard_call)
                 self._hub.local_calls = each
         self._stack_node.start(())
         door.let_in(loop, self._accepted, self._hub.room)
-        self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
         if self._recorder is not None:
             self._recorder.take_pictures(loop, self._stack_node)
-        self._running = True
         self._tidy()
         for each in self._discovery:
             if not isinstance(each, LocalCalls):
@@ -199,20 +206,27 @@ class Node:
         if not self._running:
             return
         self._running = False
-        self._tidying.cancel()
+        await self._end()
+
+    async def _end(self) -> None:
+        """Of whatever has begun. A part that fails is logged, and the others end all the same."""
+        if self._tidying is not None:
+            self._tidying.cancel()
         for task in self._tasks:
             task.cancel()
         for each in self._discovery:
-            each.close()
+            _try(each.close)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        self._stack_node.leave()
+        _try(self._stack_node.leave)
         self._driver.running = False
         self._board.close()
-        await self._hub.shut()
-        if self._recorder is not None:
-            self._recorder.end(dict(self._hub.counters))
-        self._started = False
+        try:
+            await self._hub.shut()
+        finally:
+            if self._recorder is not None:
+                self._recorder.end(dict(self._hub.counters))
+            self._started = False
 
     def _accepted(self) -> Connection:
         return Connection(self._hub, dialled=False)
@@ -447,3 +461,10 @@ class Node:
 
 _OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
 """Taken once: a wall clock that is set meanwhile moves nothing here."""
+
+
+def _try(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception:
+        log.exception("a node leaves all the same: %s failed", call.__qualname__)
