@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 LOGGER = "epicast"
@@ -38,3 +39,11 @@ def log_to_stderr(form: str = "text", level: int = logging.INFO) -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(level)
     logger.propagate = False
+
+
+def tried(call: Callable[[], None]) -> None:
+    """One step of several that shall all be taken: if it fails, that is logged."""
+    try:
+        call()
+    except Exception:
+        logging.getLogger(LOGGER).exception("%s failed, and the node goes on", call.__qualname__)

@@ -11,10 +11,9 @@ async with epicast.Node(listen="127.0.0.1:0", seeds=["127.0.0.1:7946"]) as node:
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -33,6 +32,7 @@ from epicast.live.hub import Hub
 from epicast.live.ids import Address, make_id, new_incarnation, parse_address
 from epicast.live.joining import Discovery, Joining
 from epicast.live.local_calls import LocalCalls
+from epicast.live.logs import tried
 from epicast.live.messages import Message, QueueFull, Receipt, Waiting
 from epicast.live.orders import protocols, with_order
 from epicast.live.seeds import Seeds
@@ -47,8 +47,6 @@ from epicast.wire.frames import Run
 if TYPE_CHECKING:
     from epicast.live.recorder import Recorder
     from epicast.live.tls import Tls
-
-log = logging.getLogger("epicast")
 
 Payload = bytes | bytearray | memoryview
 TIDY_S = 0.5
@@ -215,10 +213,10 @@ class Node:
         for task in self._tasks:
             task.cancel()
         for each in self._discovery:
-            _try(each.close)
+            tried(each.close)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        _try(self._stack_node.leave)
+        tried(self._stack_node.leave)
         self._driver.running = False
         self._board.close()
         try:
@@ -236,15 +234,8 @@ class Node:
             return None
         from epicast.live.recorder import Recorder
 
-        return Recorder.create(
-            Path(self._trace),
-            self.id,
-            self._stack,
-            self._trace_level,
-            self.unix_us,
-            area=self._area,
-            cluster=self.cluster,
-        )
+        folder, level, now_us = Path(self._trace), self._trace_level, self.unix_us
+        return Recorder.create(folder, self.id, self._stack, level, now_us, area=self._area, cluster=self.cluster)
 
     def _make_guard(self) -> Any:
         if not self._sign:
@@ -461,10 +452,3 @@ class Node:
 
 _OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
 """Taken once: a wall clock that is set meanwhile moves nothing here."""
-
-
-def _try(call: Callable[[], None]) -> None:
-    try:
-        call()
-    except Exception:
-        log.exception("a node leaves all the same: %s failed", call.__qualname__)
