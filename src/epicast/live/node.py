@@ -14,7 +14,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -35,6 +34,7 @@ from epicast.live.local_calls import LocalCalls
 from epicast.live.logs import tried
 from epicast.live.messages import Message, QueueFull, Receipt, Waiting
 from epicast.live.orders import protocols, with_order
+from epicast.live.readiness import Readiness
 from epicast.live.seeds import Seeds
 from epicast.live.sending import Tally
 from epicast.live.subscription import Subscription
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 Payload = bytes | bytearray | memoryview
 TIDY_S = 0.5
-READY_LOOK_S = 0.1
 ROOM_LOOK_S = 0.01
 NO_ROOM = "the order of this topic cannot take more now: wait, or publish less"
 
@@ -173,7 +172,7 @@ class Node:
         self._orders.tell_arrivals(self._board.arrived)
         self._guard = self._make_guard()
         self.takes_runs = self._guard is None  # signatures are looked at one by one
-        self._linked = asyncio.Event()
+        self._readiness = Readiness(lambda: bool(self.neighbours) or not (self._seeds or self._discovery))
         self._stack_node = self._driver.node
         self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
         self._running = True  # from here on there is something to stop
@@ -251,18 +250,7 @@ class Node:
         """Joined: what we publish from now on reaches others. At once for a node without seeds: it is the first."""
         self._require_running()
         arguments.require(timeout=timeout)
-        if not self._seeds and not self._discovery:
-            return
-        try:
-            async with asyncio.timeout(timeout):
-                while not self.neighbours:
-                    self._linked.clear()
-                    with suppress(TimeoutError):  # a membership without links does not tell
-                        await asyncio.wait_for(self._linked.wait(), READY_LOOK_S)
-        except TimeoutError:
-            raise EpicastError(
-                f"nobody let us in within {timeout:g} s: is a seed running and of the same cluster?"
-            ) from None
+        await self._readiness.wait(timeout)
 
     @property
     def neighbours(self) -> list[str]:
@@ -436,8 +424,7 @@ class Node:
         return "" if self._guard is None else self._guard.objection(event)
 
     def links_changed(self) -> None:
-        if not self._linked.is_set():
-            self._linked.set()
+        self._readiness.look()
         if not self._stack_node.membership.peers():
             self._joining.look_again()
 

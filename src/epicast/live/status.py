@@ -55,7 +55,7 @@ def status(node: Node) -> Table:
 
 def joined(node: Node) -> bool:
     """Has it neighbours, or is it the first and needs none?"""
-    return bool(node.neighbours) or not (node._seeds or node._discovery)
+    return node._readiness.joined()
 
 
 def known(node: Node) -> list[str]:
