@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import epicast
 from epicast.cli.live_options import JOIN_S
 from epicast.cli.top_view import Look, lasting, rates, top_view
 from epicast.core.errors import EpicastError
@@ -299,9 +300,64 @@ def test_members_and_top_show_what_a_node_knows(shell: Shell) -> None:
             assert any(line.startswith("Delivered") and line.endswith("10 in all") for line in lines)
             assert f"{told['id']} {told['id']}" in " ".join(lines)  # the flow of the first, whose parent is the first
             assert max(map(len, shown.splitlines())) <= 100
-            assert (
-                shell("top", "--admin", other["admin"], "--json", "--interval", "0.1").json["rates"]["delivered"] == 0
+            (node,) = shell("top", "--admin", other["admin"], "--json", "--interval", "0.1").json["nodes"]
+            assert (node["id"], node["rates"]["delivered"]) == (other["id"], 0)
+
+
+def test_top_shows_the_cluster(shell: Shell, tmp_path: Path) -> None:
+    with Program("node", "--json", "--orders") as first:
+        told = first.json()
+        with (
+            Program("node", "--seed", told["address"], "--json") as second,
+            Program("node", "--seed", told["address"], "--json") as third,
+        ):
+            others = [second.json(), third.json()]
+            for node in (second, third):
+                node.until("joined")
+            first.write(b"publish a/b 10 0 100\n", end=False)
+            assert first.json()["published"] == 10
+            (tmp_path / "admins").write_text(f"# two of three\n{told['admin']}\n{others[0]['admin']}\n")
+            asked = ("top", "--admin", f"@{tmp_path / 'admins'}", "--interval", "0.1")
+            rows = {row["process"]: row for row in shell(*asked, "--json").json["processes"]}
+            assert list(rows) == [*sorted([told["id"], others[0]["id"]]), others[1]["id"]]
+            for each in (told, others[0]):
+                row = rows[each["id"]]
+                assert (row["state"], row["gaps"], row["lost"], row["version"]) == ("up", 0, 0, epicast.__version__)
+                assert row["neighbours"] >= 1
+                assert row["behind"] == 0
+            assert rows[others[1]["id"]]["state"] in ("neighbour", "known")
+            shown = shell(*asked, "--once").out
+            assert "cluster epicast · 3 processes · 2 of them asked" in shown
+            assert all(each["address"] in shown for each in (told, *others))
+            third.stop()
+            answer = shell(
+                "top", "--admin", told["admin"], "--admin", others[1]["admin"], "--once", "--interval", "0.1"
             )
+            assert (answer.code, answer.err) == (0, "")
+            assert "1 node without an answer" in answer.out
+
+
+def test_a_file_of_admin_addresses_that_cannot_be_read_is_one_line(shell: Shell, tmp_path: Path) -> None:
+    assert "No such file or directory" in shell.refusal("top", "--admin", f"@{tmp_path / 'nope'}")
+    (tmp_path / "empty").touch()
+    assert "there is no address in the file" in shell.refusal("top", "--admin", f"@{tmp_path / 'empty'}")
+
+
+def test_top_asks_the_hosts_that_others_know_at_a_port(shell: Shell) -> None:
+    """Two nodes on different addresses of this machine, with one port for their pages."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with Program("node", "--listen", "127.0.0.1:0", "--admin", f"127.0.0.1:{port}", "--json") as first:
+        told = first.json()
+        words = ("--listen", "127.0.0.2:0", "--admin", f"127.0.0.2:{port}", "--seed", told["address"], "--json")
+        with Program("node", *words) as second:
+            other = second.json()
+            second.until("joined")
+            alone = shell("top", "--admin", told["admin"], "--json", "--interval", "0.1").json
+            both = shell("top", "--admin", told["admin"], "--admin-port", port, "--json", "--interval", "0.1").json
+    assert [row["state"] for row in alone["processes"]] == ["up", "neighbour"]
+    assert {row["process"]: row["state"] for row in both["processes"]} == {told["id"]: "up", other["id"]: "up"}
 
 
 @pytest.mark.parametrize("command", ["members", "top"])

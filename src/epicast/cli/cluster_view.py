@@ -26,6 +26,7 @@ def ready_dict(cluster: Cluster, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "nodes": [_node(member) for member in cluster.members],
         "keys": str(cluster.keys) if cluster.plan.tls else None,
+        "admins": str(cluster.admins),
     }
 
 
@@ -61,7 +62,7 @@ def ready_view(cluster: Cluster, seconds: float, lasting: bool) -> RenderableTyp
     commands = (
         f"epicast sub '**' --seed {first.address}{keys}",
         f"epicast pub some/topic hello --seed {first.address}{keys}",
-        f"epicast top --admin {first.admin}",
+        f"epicast top --admin @{cluster.admins}",
     )
     shown = [unbroken(f"  {command}", "cyan") for command in commands]
     return Group(nodes, f"{joined} Ctrl-C ends them. Meanwhile:", *shown)

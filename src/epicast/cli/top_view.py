@@ -82,7 +82,7 @@ def members_view(status: Status) -> RenderableType:
     neighbours, known = len(status["neighbours"]), len(status["known"])
     return Group(
         _title(status),
-        Padding(f"{_some(neighbours, 'neighbour')}, {_some(known, 'process', 'es')} more known", (1, 0, 1, 2)),
+        Padding(f"{some(neighbours, 'neighbour')}, {some(known, 'process', 'es')} more known", (1, 0, 1, 2)),
         Padding(table, (0, 0, 0, 1), expand=False),
     )
 
@@ -103,7 +103,7 @@ def safe(text: str) -> Text:
     return Text("".join(letter if letter.isprintable() else "?" for letter in text))
 
 
-def _some(count: int, word: str, ending: str = "s") -> str:
+def some(count: int, word: str, ending: str = "s") -> str:
     return f"{count:,} {word}{'' if count == 1 else ending}"
 
 

@@ -118,6 +118,11 @@ class Cluster:
         self._ready_s = 0.0
 
     @property
+    def admins(self) -> Path:
+        """A file with the admin addresses of all processes that run, for `epicast top --admin @FILE`."""
+        return self.folder / "admins"
+
+    @property
     def running(self) -> list[Member]:
         return [member for member in self.members if not member.ended and member.number not in self._killed]
 
@@ -191,6 +196,13 @@ class Cluster:
         await self._until_joined(self.members)
         self._first = tuple(member.number for member in self.members)
         self._ready_s = asyncio.get_running_loop().time()
+        self._write_admins()
+
+    def _write_admins(self) -> None:
+        text = "".join(f"{member.admin}\n" for member in self.running)
+        fresh = self.admins.with_suffix(".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(self.admins)  # whoever reads it finds all of it
 
     async def _until_joined(self, members: Sequence[Member]) -> None:
         waiting, timeout_s = list(members), 60 + 0.5 * self.plan.nodes
@@ -291,6 +303,7 @@ class Cluster:
         self._gone.add(member.number)
         member.kill()
         await member.gone()
+        self._write_admins()
 
     async def add_one(self) -> Member:
         """Once it has joined."""
@@ -300,6 +313,7 @@ class Cluster:
         member = await self._start(number, ("--seed", self.members[0].address))
         self.members.append(member)
         await self._until_joined([member])
+        self._write_admins()
         return member
 
     # While it runs, and the end

@@ -6,6 +6,7 @@ Everything here is read, nothing is kept. Lists that others can make long are cu
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from epicast import __version__
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 FLOWS_MAX = SUBSCRIPTIONS_MAX = 1000
 COUNTERS_MAX = 200
-CHILDREN_MAX = TOPICS_MAX = 20
+CHILDREN_MAX = TOPICS_MAX = PUBLISHERS_MAX = 20
 
 Table = dict[str, Any]
 
@@ -134,7 +135,13 @@ def _flow(flow: Any, me: str, topics: list[str]) -> Table:
         "depth": len(flow.path) - 1 if flow.path else None,
         "repairing": flow.repair is not None,
         "lost": sum(window.lost for window in flow.windows.values()),
+        "reached": _reached(flow),
     }
+
+
+def _reached(flow: Any) -> dict[str, int]:
+    """By publisher, the number before which nothing is missing: it was received, or given up. Not of all, if many."""
+    return {str(publisher): window.next for publisher, window in islice(flow.windows.items(), PUBLISHERS_MAX)}
 
 
 def _subscriptions(node: Node) -> list[Table]:
