@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from epicast.cli.benchmarks.profile import Part, Profile
 
 CHECK_FAILED = 1
+ROUNDS, ROUNDS_AGAINST = 3, 7
+
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help=f"How often; the median counts. [default: {ROUNDS}; --against: {ROUNDS_AGAINST}]"
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        metavar="PYTHON",
+        help="Instead: compare with an older epicast, that of this interpreter, by processor time for a delivery.",
+    ),
+]
 
 app = new_app(help="Measure the simulator, the pipeline and live nodes on this machine.")
 
@@ -28,7 +43,8 @@ def engine(
     messages: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="So many everywhere, instead of what takes some seconds.")
     ] = None,
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="How often; the median counts.")] = 3,
+    rounds: Rounds = None,
+    against: Against = "",
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -37,14 +53,25 @@ def engine(
 
     Floods a random graph of out-degree 9, then streams over HyParView and BRISA. Every measurement runs in a process of
     its own. Takes some minutes, with --quick about two.
+
+    With --against, whole simulations of both versions alternate. At most 5 % more processor time for a delivery is the
+    target; seven rounds take some ten minutes, with --quick five.
     """
+    if against:
+        _refuse_with_against(nodes=nodes, messages=messages)
+        from epicast.cli.benchmarks.against_bench import compare_engine
+
+        with _progress(quiet=quiet) as tell:
+            found = compare_engine(against, rounds or ROUNDS_AGAINST, tell, quick=quick)
+        _show_comparison(found, check=check, as_json=as_json)
+        return
     _require_simpy()
     from epicast.cli.benchmarks import report
     from epicast.cli.benchmarks.plan import make_plan
     from epicast.cli.benchmarks.runner import run_cases
     from epicast.cli.output import console, print_json
 
-    plan = make_plan(nodes or (), messages, rounds, quick=quick)
+    plan = make_plan(nodes or (), messages, rounds or ROUNDS, quick=quick)
     with _progress(quiet=quiet) as tell:
         samples = run_cases(plan.cases(), tell)
     results = report.as_dict(plan, samples)
@@ -90,7 +117,8 @@ def pipeline(
 def live(
     quick: Annotated[bool, typer.Option("--quick", help="8 and 32 subscribers, 1 KB only.")] = False,
     systems: Annotated[str, typer.Option(metavar="A,B", help="Only these, instead of all.")] = "",
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="How often; the median counts.")] = 3,
+    rounds: Rounds = None,
+    against: Against = "",
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -100,13 +128,24 @@ def live(
     Deliveries a second, latency at a fixed rate, and processor time; nothing may be lost. Every system has the same
     processes, and its server if it needs one. Systems that are not installed are named. Takes fifty minutes,
     with --quick some ten minutes.
+
+    With --against, nodes of both versions are measured in turn, plain, with TLS and with signatures. At most 5 % more
+    processor time for a delivery is the target; seven rounds take an hour, with --quick a quarter of it.
     """
     from epicast.cli.benchmarks import live_report
     from epicast.cli.benchmarks.live_bench import measure
     from epicast.cli.benchmarks.live_plan import make_plan
     from epicast.cli.output import console, print_json
 
-    plan = make_plan([name.strip() for name in systems.split(",") if name.strip()], rounds, quick=quick)
+    chosen = [name.strip() for name in systems.split(",") if name.strip()]
+    if against:
+        from epicast.cli.benchmarks.against_bench import compare_live
+
+        with _progress(quiet=quiet) as tell:
+            found = compare_live(against, chosen, rounds or ROUNDS_AGAINST, tell, quick=quick)
+        _show_comparison(found, check=check, as_json=as_json)
+        return
+    plan = make_plan(chosen, rounds or ROUNDS, quick=quick)
     with _progress(quiet=quiet) as tell:
         results = measure(plan, tell)
     if as_json:
@@ -134,6 +173,26 @@ def profile(
         print_json(_profile_dict(found, top))
     else:
         console().print(_profile_view(found, top))
+
+
+def _refuse_with_against(**given: object) -> None:
+    from epicast.core.errors import EpicastError
+
+    for name, value in given.items():
+        if value:
+            raise EpicastError(f"--{name} and --against do not go together: both versions play the same cells")
+
+
+def _show_comparison(found: dict[str, Any], *, check: bool, as_json: bool) -> None:
+    from epicast.cli.benchmarks import against_report
+    from epicast.cli.output import console, print_json
+
+    if as_json:
+        print_json(found)
+    else:
+        console().print(against_report.view(found))
+    if check and any(target["met"] is not True for target in found["targets"].values()):
+        raise typer.Exit(CHECK_FAILED)
 
 
 def _require_simpy() -> None:

@@ -306,9 +306,9 @@ class Node:
         self, topic: str, payload: Payload, *, headers: Mapping[str, str] | None = None, wait: bool = True
     ) -> Receipt:
         """`wait`: while a neighbour cannot take more; otherwise that raises `QueueFull`."""
-        if wait is not True:
+        if wait is not True or not self._running:
             arguments.require(wait=wait)
-        self._require_running()
+            self._require_running()
         topic = require_topic(topic)
         if type(payload) is not bytes:
             payload = arguments.bytes_of(payload)

@@ -128,19 +128,16 @@ class Subscription:
             elif not self._open:
                 raise self._failure or StopAsyncIteration
             else:
-                await self._next_offer()
-
-    async def _next_offer(self) -> None:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()  # a system call each time, in Python 3.11
-        waiter = self._loop.create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        except BaseException:  # the reader does not wait any more
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            raise
+                if self._loop is None:
+                    self._loop = asyncio.get_running_loop()  # a system call each time, in Python 3.11
+                waiter = self._loop.create_future()
+                self._waiters.append(waiter)
+                try:
+                    await waiter
+                except BaseException:  # this reader does not wait any more
+                    if waiter in self._waiters:
+                        self._waiters.remove(waiter)
+                    raise
 
     def _taken(self, item: Item) -> None:
         self.delivered += 1
@@ -221,7 +218,7 @@ class Subscription:
             self._board.unblock(self)
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
+        for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
+        self._waiters.clear()

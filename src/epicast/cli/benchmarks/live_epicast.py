@@ -13,17 +13,10 @@ from contextlib import asynccontextmanager
 from itertools import count
 from os import getpid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from epicast import Limits, Message, Node, Subscription, Tls
 from epicast.cli.benchmarks.live_job import SIGNED, TOPIC, Task
 from epicast.cli.benchmarks.live_systems import BY_TCP, WITH_KEYS, Take
-from epicast.live.config import Limits
-from epicast.live.messages import Message
-from epicast.live.node import Node
-from epicast.live.subscription import Subscription
-
-if TYPE_CHECKING:
-    from epicast.live.tls import Tls
 
 PACED = False  # `publish` waits while a neighbour cannot take more, and that one while its own cannot
 CLUSTER = "bench"
@@ -79,7 +72,6 @@ def _tls(task: Task, name: str) -> Tls | None:
     if not _has_keys(task):
         return None
     from epicast.live import keys
-    from epicast.live.tls import Tls
 
     keys.issue(_keys_at(task), name, hosts=[HOST])
     return Tls.from_folder(_keys_at(task), name)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from epicast.cli import formats as f
-
 TOPIC = "bench"
 PROCESSES = 4  # that share the subscribers
 RATE_MAX = 500  # messages a second, where latency is measured
@@ -26,6 +24,7 @@ class Job(msgspec.Struct, frozen=True):
     warm_seconds: float = 3.0  # as fast as it goes, until memory and socket buffers are as large as they get
     rate_seconds: float = 7.0
     flood_seconds: float = 2.0
+    python: str = ""  # the interpreter whose epicast is measured, by this driver; nothing: this one
 
     @property
     def name(self) -> str:
@@ -33,6 +32,8 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def cell(self) -> str:
+        from epicast.cli import formats as f  # here, and not where another version is measured
+
         return f"{self.subscribers} subscribers, {f.size(self.payload_bytes)}"
 
     @property
@@ -76,7 +77,8 @@ class Result(msgspec.Struct, frozen=True):
     p50_us: float | None = None
     p99_us: float | None = None
     p99_of_second_us: float | None = None  # the median of those of each second
-    cpu_ms_per_1000: float | None = None  # deliveries, of all processes; where the system tells
+    cpu_ms_per_1000: float | None = None  # deliveries, of all processes, at full speed; where the system tells
+    cpu_at_rate_ms_per_1000: float | None = None  # the same while latencies were measured
     stolen: float = 0.0  # part of the processor time that the host took away while latencies were measured
     left_out: int = 0  # slices in which it took too much
     lost: int = 0
@@ -94,6 +96,8 @@ class Result(msgspec.Struct, frozen=True):
     @property
     def outcome(self) -> str:
         """In a few words."""
+        from epicast.cli import formats as f
+
         if self.error:
             return self.error
         faults = ", ".join(f"{n:,} {what}" for n, what in ((self.lost, "lost"), (self.duplicates, "twice")) if n)

@@ -65,26 +65,26 @@ def run_job(job: Job) -> Result:
 
 
 async def _measure(job: Job, folder: Path) -> Result:
-    _end_in_good_order()
+    end_in_good_order()
     async with AsyncExitStack() as stack:
-        processes = await _start(job, folder, stack)
-        await _probe(processes)
+        processes = await start_processes(job, folder, stack)
+        await probe(processes)
         window = job.window if SYSTEMS[job.system].adapter().PACED else None
-        warm_up = await _phase(processes, Flood(WARM, job.warm_seconds, window), WARM, job.warm_seconds)
+        warm_up = await run_phase(processes, Flood(WARM, job.warm_seconds, window), WARM, job.warm_seconds)
 
         async def at_rate(number: int, seconds: float) -> Phase:
             messages = max(1, int(seconds * job.rate))
-            return await _phase(processes, Rate(RATE + number, messages, job.rate), RATE + number, seconds)
+            return await run_phase(processes, Rate(RATE + number, messages, job.rate), RATE + number, seconds)
 
+        began = processor_seconds(processes.pids)
         slices = await in_slices(at_rate, job.rate_seconds)
         before = processor_seconds(processes.pids)
-        flood = await _phase(processes, Flood(FLOOD, job.flood_seconds, window), FLOOD, job.flood_seconds)
+        flood = await run_phase(processes, Flood(FLOOD, job.flood_seconds, window), FLOOD, job.flood_seconds)
         after = processor_seconds(processes.pids)
-    used = None if before is None or after is None else after - before
-    return _result(job, warm_up, slices, flood, used)
+    return _result(job, warm_up, slices, flood, (began, before, after))
 
 
-def _end_in_good_order() -> None:
+def end_in_good_order() -> None:
     """When told to go as well as on Ctrl-C: no process is to be left behind."""
     measuring = asyncio.current_task()
     assert measuring is not None
@@ -92,7 +92,7 @@ def _end_in_good_order() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, measuring.cancel)
 
 
-async def _start(job: Job, folder: Path, stack: AsyncExitStack) -> Processes:
+async def start_processes(job: Job, folder: Path, stack: AsyncExitStack) -> Processes:
     system = SYSTEMS[job.system]
     address, pids = "", []
     if system.program is not None:
@@ -112,7 +112,7 @@ async def _start(job: Job, folder: Path, stack: AsyncExitStack) -> Processes:
     return Processes(publisher, subscribers, pids)
 
 
-async def _probe(processes: Processes) -> None:
+async def probe(processes: Processes) -> None:
     publisher, subscribers, _ = processes
     await publisher.tell(Probe())
     await asyncio.gather(*(each.hear(Seen, START_S) for each in subscribers))
@@ -120,7 +120,7 @@ async def _probe(processes: Processes) -> None:
     await publisher.hear(Published, START_S)
 
 
-async def _phase(processes: Processes, order: Rate | Flood, phase: int, seconds: float) -> Phase:
+async def run_phase(processes: Processes, order: Rate | Flood, phase: int, seconds: float) -> Phase:
     publisher, subscribers, _ = processes
     following = _follow(processes, phase)
     try:
@@ -156,9 +156,13 @@ def _follow(processes: Processes, phase: int) -> list[asyncio.Task[Done]]:
     return [asyncio.create_task(follow(number)) for number in range(len(subscribers))]
 
 
-def _result(job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds: float | None) -> Result:
+def _result(
+    job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds: tuple[float | None, float | None, float | None]
+) -> Result:
+    """`cpu_seconds` are those of the processes before the slices, between them and the flood, and after it."""
     phases = (warm_up, *slices.phases, flood)
-    deliveries = sum(each.received for each in flood.done)
+    deliveries = flood.received
+    began, before, after = cpu_seconds
     seconds = [sorted(each.phase.latencies_us()) for each in slices.chosen]
     latencies = sorted(chain.from_iterable(seconds))
     last_ns = max(each.last_ns for each in flood.done)
@@ -169,12 +173,17 @@ def _result(job: Job, warm_up: Phase, slices: Slices, flood: Phase, cpu_seconds:
         p50_us=percentile(latencies, 50),
         p99_us=percentile(latencies, 99),
         p99_of_second_us=typical(seconds, 99),
-        cpu_ms_per_1000=None if cpu_seconds is None or not deliveries else cpu_seconds * 1e6 / deliveries,
+        cpu_ms_per_1000=_per_1000(before, after, deliveries),
+        cpu_at_rate_ms_per_1000=_per_1000(began, before, sum(each.received for each in slices.phases)),
         stolen=slices.stolen,
         left_out=slices.left_out,
         lost=sum(phase.lost(job.subscribers) for phase in phases),
         duplicates=sum(each.duplicates for phase in phases for each in phase.done),
     )
+
+
+def _per_1000(before: float | None, after: float | None, deliveries: int) -> float | None:
+    return None if before is None or after is None or not deliveries else (after - before) * 1e6 / deliveries
 
 
 def typical(slices: Sequence[Sequence[int]], percent: int) -> float | None:

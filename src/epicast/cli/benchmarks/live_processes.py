@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from epicast.cli.benchmarks import against
 from epicast.cli.benchmarks.live_job import Task
 from epicast.cli.benchmarks.live_lines import LINE_MAX, End, Order, Reports, decode_report, encode
 from epicast.core.errors import EpicastError
@@ -60,7 +61,10 @@ class Worker:
 @asynccontextmanager
 async def worker(module: str, name: str, task: Task) -> AsyncIterator[Worker]:
     errors = Path(task.folder) / f"{name}.log"
-    command = [sys.executable, "-m", f"epicast.cli.benchmarks.{module}", msgspec.json.encode(task).decode()]
+    argument, python = msgspec.json.encode(task).decode(), task.job.python
+    command = [sys.executable, "-m", f"epicast.cli.benchmarks.{module}", argument]
+    if python:
+        command = against.command(python, module, argument)
     with errors.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -69,6 +73,7 @@ async def worker(module: str, name: str, task: Task) -> AsyncIterator[Worker]:
             stderr=log,
             limit=LINE_MAX,
             start_new_session=True,  # Ctrl-C is for us; we end the others
+            env=against.surroundings() if python else None,
         )
     found = Worker(name, process, errors)
     try:

@@ -31,8 +31,12 @@ class Phase(NamedTuple):
     published: Published
     done: list[Done]
 
+    @property
+    def received(self) -> int:
+        return sum(each.received for each in self.done)
+
     def lost(self, subscribers: int) -> int:
-        return self.published.messages * subscribers - sum(each.received for each in self.done)
+        return self.published.messages * subscribers - self.received
 
     def latencies_us(self) -> list[int]:
         return [latency for each in self.done for latency in each.latencies_us]

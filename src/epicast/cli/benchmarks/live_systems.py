@@ -75,13 +75,14 @@ class System(NamedTuple):
 
 OURS = "epicast"
 BY_TCP = "epicast-tcp"
+BY_TLS = "epicast-tls"
 
 SYSTEMS = {
     system.name: system
     for system in (
         System(OURS, "live_epicast"),
         System(BY_TCP, "live_epicast"),
-        System("epicast-tls", "live_epicast", {"cryptography": "cryptography"}, extra="live"),
+        System(BY_TLS, "live_epicast", {"cryptography": "cryptography"}, extra="live"),
         System(SIGNED, "live_epicast", {"cryptography": "cryptography"}, extra="live"),
         System("nats", "live_nats", {"nats-py": "nats"}, "nats-server"),
         System("redis", "live_redis", {"redis": "redis", "hiredis": "hiredis"}, "redis-server"),
@@ -89,7 +90,7 @@ SYSTEMS = {
         System("zenoh", "live_zenoh", {"eclipse-zenoh": "zenoh"}),
     )
 }
-WITH_KEYS = ("epicast-tls", SIGNED)
+WITH_KEYS = (BY_TLS, SIGNED)
 VARIANTS = (BY_TCP, *WITH_KEYS)  # measured beside the plain one, for what they cost
 OTHERS = ("nats", "redis", "mosquitto", "zenoh")
 
