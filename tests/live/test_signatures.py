@@ -15,19 +15,9 @@ from hypothesis import strategies as st
 
 from epicast.core.errors import EpicastError
 from epicast.live import keys
+from epicast.live.blame import BAD_CERTIFICATE, BLAMED, EXPIRED, FORGED, OTHER_NAME
 from epicast.live.certificates import DER_BYTES_MAX
-from epicast.live.signatures import (
-    BAD_CERTIFICATE,
-    BLAMED,
-    EXPIRED,
-    FORGED,
-    OTHER_NAME,
-    SIGNATURE_BYTES,
-    ReplayWindow,
-    Signer,
-    Verifier,
-    signed_bytes,
-)
+from epicast.live.signatures import SIGNATURE_BYTES, ReplayWindow, Signer, Verifier, signed_bytes
 from epicast.live.tls import Tls
 from tests.live.certified import HOST, LONG_AGO, der, make_cluster, make_odd
 

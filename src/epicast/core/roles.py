@@ -96,6 +96,14 @@ class Disseminator(Neighbours, Protocol):
         """What its `context` will be."""
 
 
+class Rejecting(Protocol):
+    """An ability that a disseminator may have: it takes note of events that the driver does not let in."""
+
+    def on_rejected(self, sender: NodeId, msg: Any, *, blamed: bool) -> None:
+        """This event came from the sender, with a signature that is missing or wrong. `blamed`: no honest relay passes
+        such an event on. Without the ability the event is as if it had never come, and is perhaps asked for again."""
+
+
 class Order(Protocol):
     """When a received event may be delivered. What it has to say about an event travels at the end of its payload, so
     that it works over any disseminator."""

@@ -52,6 +52,7 @@ from epicast.dissemination.brisa_messages import (
 )
 from epicast.dissemination.brisa_repair import TreeRepair
 from epicast.dissemination.brisa_strategy import Strategy
+from epicast.dissemination.refused import WHY
 
 __all__ = ["Brisa", "BrisaConfig"]
 
@@ -433,6 +434,8 @@ class Brisa(TreeRepair):
     def _on_watch(self) -> None:
         now = self.env.now_us()
         self.table.look()
+        for source, highest, lost in self.table.refused.take_lost():
+            self.env.record(Kind.GAP, source=source, seq=highest, detail=f"{lost} {WHY}")
         for flow in list(self.flows.values()):
             if flow.root != self.env.me:
                 flow.hear_source(now)

@@ -111,7 +111,7 @@ class Recovery:
     def look_for_gaps(self, flow: FlowState) -> None:
         """Once a watch period: ask for what was missing the last time and still is."""
         if flow.mid_stream:
-            ahead = [peer for peer, position in flow.known.items() if position.progress]
+            ahead = [p for p, position in flow.known.items() if position.progress and not self._brings_bad(flow, p)]
             if ahead:  # the peer that we asked first is as new as we are, or the answer was lost
                 # Are all neighbours new? The source was there before any of us; it is asked before we take anything.
                 last_resort = PAST_ASKS_MAX - ROOT_ASKS_MAX <= flow.past_asks < PAST_ASKS_MAX
@@ -189,7 +189,11 @@ class Recovery:
     def _who_has(self, flow: FlowState, overdue: dict[NodeId, int]) -> list[NodeId]:
         """Neighbours that have gone further than we have, and have not denied it."""
         able = [peer for peer, position in flow.known.items() if self._can_help(flow, peer, position, overdue)]
-        return [peer for peer in able if peer not in flow.denied]
+        return [peer for peer in able if peer not in flow.denied and not self._brings_bad(flow, peer)]
+
+    def _brings_bad(self, flow: FlowState, peer: NodeId) -> bool:
+        refused = self.table.refused
+        return bool(refused) and refused.holds(flow.id, peer, self.env.now_us())
 
     def _ask_one_of(self, able: list[NodeId], flow: FlowState, overdue: dict[NodeId, int]) -> None:
         """The parent if it can help, else any; another one each time."""
@@ -244,7 +248,8 @@ class Recovery:
                 lost = window.skip_to(begins) if source == flow.root and not window.ahead else window.skip_hole()
             if lost and window is not None:
                 flow.lost_reported += lost
-                self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{lost} lost")
+                why = self.table.refused.why_lost(flow.id, source, window.next)
+                self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{lost} {why}")
             else:
                 self._doubt_claims(flow, source, last)
 

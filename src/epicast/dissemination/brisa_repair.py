@@ -20,9 +20,10 @@ from epicast.core.message import AGE_MAX, Position
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_flow import AGE_UNIT_US, FlowState, Repair
 from epicast.dissemination.brisa_life import SignsOfLife
-from epicast.dissemination.brisa_messages import Activate, Deactivate, Whereabouts
+from epicast.dissemination.brisa_messages import Activate, Data, Deactivate, Whereabouts
 from epicast.dissemination.brisa_recovery import Recovery
 from epicast.dissemination.brisa_strategy import Strategy
+from epicast.dissemination.refused import TELL_AGAIN_US, TERM_MAX_US, TERM_US, Term
 
 TAINT_MAX = 256  # as long as a path may be
 
@@ -43,7 +44,9 @@ class TreeRepair(Recovery):
             return False
         taint = flow.repair.taint if flow.repair is not None else {}
         path = position.path
-        return _leads(flow, path, peer) and self._safe_path(path) and not any(node in taint for node in path)
+        if not _leads(flow, path, peer) or not self._safe_path(path) or any(node in taint for node in path):
+            return False
+        return not self.table.refused or not self.table.refused.holds(flow.id, peer, self.env.now_us())
 
     def welcome(self, flow: FlowState, peer: NodeId) -> bool:
         """As a parent, of its own accord: one that was left not long ago is not, if any other neighbour will do."""
@@ -226,7 +229,8 @@ class TreeRepair(Recovery):
     # The watchdog
 
     def watch_parent(self, flow: FlowState, now: int) -> None:
-        if self.life.is_over(flow, now):
+        adrift = flow.hearsay and flow.repair is not None and flow.repair.hard
+        if adrift or self.life.is_over(flow, now):  # adrift: those who told of it have no place in it any more
             self.table.forget(flow)
             return
         if flow.parent is None:
@@ -370,6 +374,49 @@ class TreeRepair(Recovery):
         if flow is not None and not known:
             flow.heard_us = self.env.now_us() - (position.age + 1) * AGE_UNIT_US
         return flow
+
+    # Copies with a bad signature
+
+    def on_rejected(self, sender: NodeId, msg: Data, *, blamed: bool) -> None:
+        """The driver did not let this message in. `blamed`: no honest relay passes such a message on."""
+        flow_id, now, refused = msg.flow, self.env.now_us(), self.table.refused
+        flow = self.flows.get(flow_id)
+        if sender == msg.source:
+            # Whether a process signs does not change in its life.
+            term = refused.add(flow_id, sender, now, TERM_MAX_US if blamed else TERM_US)
+            self._give_up_bad(flow, msg, term)
+            if flow_id[0] != sender:
+                return  # as a relay for others on this flow it may be good
+            if flow is not None:
+                self._disown(flow, sender)
+        else:
+            if flow is not None:
+                flow.denied[sender] = msg.seq
+                refused.spoilt(flow_id, msg.source, msg.seq)
+            if not blamed:
+                return
+            term = refused.add(flow_id, sender, now)
+            if flow is not None:
+                flow.in_active.pop(sender, None)
+                if flow.parent == sender:
+                    self.lose_parent(flow, (sender,))
+        if sender in self.neighbours and now - term.told_us >= TELL_AGAIN_US:
+            term.told_us = now
+            self.env.send(sender, Deactivate(flow_id))
+
+    def _give_up_bad(self, flow: FlowState | None, msg: Data, term: Term) -> None:
+        """The publisher itself brings it: nobody has a better copy."""
+        window = flow.windows.get(msg.source) if flow is not None else None
+        new = msg.seq > term.highest if window is None else window.add(msg.seq)
+        term.highest = max(term.highest, msg.seq)
+        term.lost += new
+
+    def _disown(self, flow: FlowState, root: NodeId) -> None:
+        """Its source publishes what may not be let in. Those below us are to know that nothing comes this way."""
+        below = [peer for peer in flow.targets() if peer != root]
+        self.table.forget(flow)
+        if below:
+            self.env.send_many(below, Whereabouts(Position(flow.id, ())))
 
 
 def _leads(flow: FlowState, path: tuple[NodeId, ...], peer: NodeId | None) -> bool:

@@ -18,6 +18,7 @@ from epicast.core.records import Kind
 from epicast.dissemination.brisa_flow import Buffer, FlowState
 from epicast.dissemination.brisa_messages import BrisaConfig
 from epicast.dissemination.hearsay import Hearsay
+from epicast.dissemination.refused import Refused
 
 FORGET_AT_ONCE = 256  # of so many flows one: looking for them takes long
 PAST_MAX, PAST_SOURCES_MAX = 1024, 16  # forgotten flows of which something is remembered, and publishers of each
@@ -35,6 +36,7 @@ class FlowTable:
         "hearsay",
         "own_max",
         "past",
+        "refused",
     )
 
     def __init__(
@@ -45,6 +47,7 @@ class FlowTable:
         self._of_root: Counter[NodeId] = Counter()  # how many of them have this source
         self.hearsay = Hearsay(config.hearsay_max)
         self.past: dict[FlowId, dict[NodeId, int]] = {}  # the highest number that came on forgotten flows, by publisher
+        self.refused = Refused()
         self.full_until_us = 0  # there is no room for another flow
         self.own_max = min(config.flows_max, config.flows_of_one_max)  # nobody would know more of them
 
@@ -57,6 +60,7 @@ class FlowTable:
         """The flow of a message that came. None at the cap, and if we are its source and have not made it."""
         flow = self.flows.get(flow_id)
         if flow is None and flow_id[0] != self._env.me:
+            self.refused.good(flow_id, flow_id[0])
             if self._room_beside(flow_id[0]) and (len(self.flows) < self._config.flows_max or self._make_room()):
                 return self._make(flow_id)
             self._env.record(Kind.NONSENSE, detail="too many flows")
@@ -69,7 +73,9 @@ class FlowTable:
             if flow is not None and flow.hearsay:
                 self.hearsay.again(flow_id, self._env.now_us())
             return flow
-        config, root = self._config, flow_id[0]
+        config, root, now_us = self._config, flow_id[0], self._env.now_us()
+        if self.refused and self.refused.holds(flow_id, root, now_us):
+            return None  # its source publishes nothing that may be let in
         crowded = len(self.flows) >= config.flows_max or self._of_root[root] >= config.flows_of_one_max
         if crowded or not self.hearsay.has_room(teller):
             self._env.record(Kind.NONSENSE, teller, detail="too many flows")
@@ -77,7 +83,7 @@ class FlowTable:
         flow = self._make(flow_id)
         if not flow.windows:
             flow.hearsay = True
-            self.hearsay.add(flow_id, teller, self._env.now_us())
+            self.hearsay.add(flow_id, teller, now_us)
         return flow
 
     def confirm(self, flow: FlowState) -> None:

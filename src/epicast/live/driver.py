@@ -18,6 +18,7 @@ from epicast.core.errors import WireError
 from epicast.core.ids import NOBODY
 from epicast.core.message import Event, Message
 from epicast.core.records import Kind
+from epicast.live.blame import BLAMED, Blame
 from epicast.live.orders import Orders
 from epicast.live.text_ids import TextIdDecoder
 from epicast.stacks.node import Node as StackNode
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("epicast")
 _SEQ_MAX = (1 << 63) - 1
+WARNED_MAX = 4096
 
 
 class Application(Protocol):
@@ -141,6 +143,9 @@ class Driver:
         self._handlers: dict[type, tuple[Any, Callable[..., bool | None]]] = {
             kind: (parts[slot], handle) for kind, (slot, handle) in handler_table(stack).items()
         }
+        self._on_rejected: Callable[..., None] | None = getattr(self.node.dissemination, "on_rejected", None)
+        self.blame = Blame()
+        self._warned: dict[str, None] = {}  # neighbours that sign and we do not, or the other way round
         self._take_run: Callable[..., Any] | None = getattr(self.node.dissemination, "take_run", None)
         self.orders = Orders(self.node.order)
         self.running = True
@@ -202,14 +207,46 @@ class Driver:
         assert shape is not None
         for msg in shape.events(like, run.seq, run):
             self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
+            if conn.closing:
+                return
 
     def _event(self, conn: Connection, msg: Any, size: int) -> None:
         objection = self.app.objection(msg)
         if not objection:
             self._handle(conn, msg, size)
-            return
-        self.env.record(Kind.NONSENSE, conn.peer, msg.source, msg.seq, detail=objection)
+        elif self.running:
+            self._reject(conn, msg, objection)
+
+    def _reject(self, conn: Connection, msg: Any, objection: str) -> None:
+        peer, blamed = conn.peer, objection in BLAMED
+        self.env.record(Kind.NONSENSE, peer, msg.source, msg.seq, detail=objection)
         self.hub.counters["bad signatures"] += 1
+        if self._on_rejected is not None:
+            self._on_rejected(peer, msg, blamed=blamed)
+        if not blamed:
+            return
+        if not self.blame.knows(peer):
+            does = "publishes" if peer == msg.source else "passes on"
+            log.warning("%s %s messages that may not be let in: %s", peer, does, objection)
+        if self.blame.brought(peer, self.now_us()):
+            log.warning("%s brings too many messages that may not be let in: it is cut off for a while", peer)
+            conn.cut("bad signatures: too many")
+
+    def objection(self, peer: str) -> str:
+        """Why we have nothing to do with a process now; empty if we have."""
+        return "bad signatures: left alone for a while" if self.blame.left_alone(peer, self.now_us()) else ""
+
+    def met(self, peer: str, *, signs: bool) -> None:
+        """Of two neighbours only one of which signs, neither gets all that is published."""
+        if signs == self.hub.greeting.signs or peer in self._warned:
+            return
+        if len(self._warned) >= WARNED_MAX:
+            self._warned.clear()
+        self._warned[peer] = None
+        if signs:
+            log.warning("%s accepts signed messages only: what this node publishes is not let in there (sign)", peer)
+        else:
+            log.warning("%s does not sign: what it publishes is not let in here (sign)", peer)
 
     def _handle(self, conn: Connection, msg: Message, size: int) -> None:
         part, handle = self._handlers[type(msg)]

@@ -11,7 +11,8 @@ from typing import Any
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live import envelope
-from epicast.live.signatures import UNSIGNED, ReplayWindow, Signer, Verifier
+from epicast.live.blame import UNSIGNED
+from epicast.live.signatures import ReplayWindow, Signer, Verifier
 from epicast.live.tls import Tls
 
 _STREAM_SHIFT = 40  # publishers number the messages of each of their streams from a multiple of this power of two

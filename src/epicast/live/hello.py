@@ -29,11 +29,13 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
     stack: Text  # the protocols that it speaks
     node: Id
     area: Text = ""
+    signs: bool = False  # its messages, and accepts no others
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
     node: Id
     area: Text = ""
+    signs: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refusal"):

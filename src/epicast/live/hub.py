@@ -49,6 +49,8 @@ class Driver(Protocol):
     def run(self, conn: Connection, run: Run) -> None: ...
     def dropped(self, peer: str, msg: Message, reason: str) -> None: ...
     def alive(self, peer: str) -> None: ...
+    def objection(self, peer: str) -> str: ...
+    def met(self, peer: str, *, signs: bool) -> None: ...
     def now_us(self) -> int: ...
 
 
@@ -105,7 +107,7 @@ class Hub(Sending):
 
     def reach(self, peer: str) -> Link | None:
         address = address_of(peer)
-        if address is None or peer == self.me or self.closed:
+        if address is None or peer == self.me or self.closed or self.driver.objection(peer):
             return None
         if not self.dialling.may(address) or len(self.links) >= self.limits.connections:
             return None
@@ -246,6 +248,7 @@ class Hub(Sending):
 
     def _on_hello(self, conn: Connection, hello: Hello) -> None:
         reason = objection(hello, self.greeting.cluster, self.greeting.stack) or self.door.objection(conn, hello.node)
+        reason = reason or self.driver.objection(hello.node)
         if not reason and address_of(hello.node) is None:
             reason = "a bad id"
         if not reason and hello.node == self.me:
@@ -258,8 +261,8 @@ class Hub(Sending):
             conn.reason = reason
             conn.finish()
             return
-        self._greet(conn, Welcome(self.me, self.greeting.area))
-        self._established(conn, hello.node, hello.area)
+        self._greet(conn, Welcome(self.me, self.greeting.area, self.greeting.signs))
+        self._established(conn, hello)
 
     def _crossing(self, peer: str) -> str:
         """There is a connection to this process, or ours is on its way: which of them stays?"""
@@ -277,7 +280,7 @@ class Hub(Sending):
     def _on_welcome(self, conn: Connection, welcome: Welcome) -> None:
         target = conn.target
         address = target if isinstance(target, Address) else address_of(target)
-        objection = self.door.objection(conn, welcome.node)
+        objection = self.door.objection(conn, welcome.node) or self.driver.objection(welcome.node)
         if objection or address_of(welcome.node) is None:
             conn.cut(objection or "a bad id")
             return
@@ -293,13 +296,15 @@ class Hub(Sending):
             conn.reason = UNWANTED
             conn.finish()
         else:
-            self._established(conn, welcome.node, welcome.area)
+            self._established(conn, welcome)
         self.dialling.found(target, welcome.node)
 
-    def _established(self, conn: Connection, peer: str, area: str) -> None:
+    def _established(self, conn: Connection, said: Hello | Welcome) -> None:
+        peer = said.node
         conn.no_deadline()
         self.door.passed(conn)
-        conn.greeted(peer, Known(self.decoder, self.shapes), self.limits, far=area != self.greeting.area)
+        self.driver.met(peer, signs=said.signs)
+        conn.greeted(peer, Known(self.decoder, self.shapes), self.limits, far=said.area != self.greeting.area)
         conn.since_us = conn.used_us = self.driver.now_us()
         self.end_batch()  # which may be for another connection to it
         link = self.links.get(peer)

@@ -162,7 +162,7 @@ class Node:
         rng = Random(chance.getrandbits(64))
         self._recorder = self._make_recorder()
         self._driver = Driver(loop, self._stack, self.id, rng, self, self._recorder, self._area)
-        greeting = Hello(MAGIC, VERSION, self.cluster, protocols(self._stack), self.id, self._area)
+        greeting = Hello(MAGIC, VERSION, self.cluster, protocols(self._stack), self.id, self._area, self._sign)
         self._hub = Hub(loop, self._driver, greeting, door, self.limits, rng)
         self._driver.attach(self._hub)
         self._orders, congestion = self._driver.orders, self._hub.congestion
@@ -418,7 +418,7 @@ class Node:
             self._board.correct(event)
 
     def gave_up(self, source: str, lost: int, topic: str, why: str) -> None:
-        self._board.gap(source, lost, why if topic else "no neighbour has them any more", topic)
+        self._board.gap(source, lost, why if topic or why != "lost" else "no neighbour has them any more", topic)
 
     def objection(self, event: Any) -> str:
         return "" if self._guard is None else self._guard.objection(event)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from epicast.core.errors import EpicastError
 from epicast.live import certificates as read
+from epicast.live.blame import BAD_CERTIFICATE, EXPIRED, FORGED, OTHER_NAME
 from epicast.live.certificates import NotNow
 from epicast.live.identity import require_host
 from epicast.live.replay import ReplayWindow
@@ -40,15 +41,6 @@ __all__ = ["SIGNATURE_BYTES", "ReplayWindow", "Signer", "Verifier", "signed_byte
 
 SIGNATURE_BYTES = 64
 _PREFIX = b"epicast message 2\n"
-
-# Why a message is not let in. Relays check what they pass on, so of these the first three are the doing of whoever
-# brought it; for the others it may be innocent: its clock is another one, or it met another certificate first.
-UNSIGNED = "no signature"
-FORGED = "bad signature"
-BAD_CERTIFICATE = "bad certificate"
-EXPIRED = "certificate out of date"
-OTHER_NAME = "two certificates for one source"
-BLAMED = frozenset({UNSIGNED, FORGED, BAD_CERTIFICATE})
 
 
 def signed_bytes(cluster: str, topic: str, source: str, seq: int, payload: bytes, context: str = "") -> bytes:
