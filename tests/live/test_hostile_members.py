@@ -191,12 +191,11 @@ def named(flows: list[tuple[str, int]], how: str) -> bytes:
     positions = [Position(flow, (flow[0], ME)) for flow in flows]
     if how == "keep-alive":
         return frame(KeepAlive(1, 4, tuple(positions)))
-    if how == "whereabouts":
-        return b"".join(frame(Whereabouts(position)) for position in positions)
-    return b"".join(frame(Activate(flow)) for flow in flows)
+    asked = [frame(Activate(flow)) for flow in flows] if how != "whereabouts" else []
+    return b"".join([*asked, *(frame(Whereabouts(position)) for position in positions)])
 
 
-@pytest.mark.parametrize("how", ["keep-alive", "whereabouts", "activate"])
+@pytest.mark.parametrize("how", ["keep-alive", "whereabouts", "activate, whereabouts"])
 def test_nobody_can_forbid_a_node_to_publish(how: str) -> None:
     """Flows are numbered: whoever knows a node knows what its flows are called before it has any."""
 
@@ -214,7 +213,7 @@ def test_nobody_can_forbid_a_node_to_publish(how: str) -> None:
     run(attack())
 
 
-@pytest.mark.parametrize("how", ["whereabouts", "activate"])
+@pytest.mark.parametrize("how", ["whereabouts", "activate, whereabouts"])
 def test_flows_invented_for_a_publisher_silence_nobody(how: str) -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker, newcomer(siege) as third:
@@ -232,7 +231,10 @@ def test_flows_invented_for_a_publisher_silence_nobody(how: str) -> None:
 
 FLOWS = {
     "that nobody has seen": lambda n: frame(KeepAlive(1, 4, (Position((f"127.0.0.1:9/y{n}", 0), ()),))),
-    "that somebody wants": lambda n: frame(Activate((f"127.0.0.1:9/y{n}", 0))),
+    "that somebody tells of": lambda n: frame(
+        Whereabouts(Position((f"127.0.0.1:9/y{n}", 0), (f"127.0.0.1:9/y{n}", ME)))
+    ),
+    "with messages": lambda n: frame(data((f"127.0.0.1:9/y{n}", 0), f"127.0.0.1:9/y{n}", 0, b"", flags=BOOTSTRAP)),
     "of its own": lambda n: frame(data((ME, n), ME, 0, b"", flags=BOOTSTRAP)),
 }
 
@@ -241,7 +243,8 @@ FLOWS = {
     "sort",
     [
         "that nobody has seen",
-        "that somebody wants",
+        "that somebody tells of",
+        "with messages",
         "of its own",
     ],
 )
@@ -289,7 +292,7 @@ def test_a_baseline_that_nobody_asked_for_silences_nobody() -> None:
     async def attack() -> None:
         async with besieged() as siege, neighbour_of(siege) as attacker, hermit() as third:
             flow, flows = (third.id, 0), siege.node._stack_node.dissemination.flows
-            attacker.send(Activate(flow), Baseline(flow, ((third.id, FAR),), FAR))
+            attacker.send(Whereabouts(Position(flow, (third.id, ME))), Baseline(flow, ((third.id, FAR),), FAR))
             await until(lambda: flow in flows)
             await comes_in(siege, third)
             await is_heard(siege, third)
@@ -324,7 +327,7 @@ def test_what_makes_room_for_others_does_not_come_again() -> None:
             recorded = third._stack_node.dissemination.flows[flow].buffer[-1][1]
             await third.stop()
             await until(lambda: flows[flow].repair is not None)
-            attacker.send(*map(FLOWS["that somebody wants"], range(flows_max(siege.node) + 100)))
+            attacker.send(*map(FLOWS["with messages"], range(flows_max(siege.node) + 100)))
             await until(lambda: flow not in flows or siege.count("record nonsense"))
             await until(lambda: all(each.repair or each.parent or each.path for each in flows.values()))  # their turn
             again = msgspec.structs.replace(recorded, path=(third.id, ME))
