@@ -6,8 +6,10 @@ import subprocess
 import sys
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
+import typer
 
 from tests.tidy.commands import Command, commands_in, documents, make_targets
 from tests.tidy.source import ROOT, shown
@@ -72,6 +74,34 @@ def test_documented_epicast_commands_exist(documented: list[Command]) -> None:
     asked = [command for command in documented if command.words[0] in ("epicast", ".venv/bin/epicast")]
     refused = [f"{command}: {wrong}" for command in asked if (wrong := wrong_with(command.words[1:]))]
     assert not refused, "\n" + "\n".join(refused)
+
+
+def all_commands() -> list[str]:
+    """As they are typed, after `epicast`."""
+    from epicast.cli.main import app
+
+    found: list[str] = []
+
+    def walk(group: Any, path: str) -> None:
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                walk(command, f"{path}{name} ")
+            else:
+                found.append(f"{path}{name}")
+
+    walk(typer.main.get_command(app), "")
+    return found
+
+
+def test_every_command_is_in_the_change_log() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    named = {words.removeprefix("epicast ") for words in re.findall(r"`([a-z ]+)`", " ".join(text.split()))}
+    assert set(all_commands()) <= named
+
+
+def test_every_command_is_shown_to_the_reader() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in documents(ROOT))
+    assert [command for command in all_commands() if not re.search(rf"\bepicast {command}\b", text)] == []
 
 
 def test_an_unknown_command_or_option_is_refused() -> None:

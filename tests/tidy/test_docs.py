@@ -233,3 +233,21 @@ def test_files_that_are_named_exist() -> None:
         if not (ROOT / name).exists()
     }
     assert missing == set()
+
+
+def test_every_family_of_tests_is_explained() -> None:
+    families = {path.name for path in (ROOT / "tests").iterdir() if any(path.rglob("*.py"))}
+    text = read(ROOT / "docs" / "hacking.md")
+    assert {family for family in families if f"| `tests/{family}` |" not in text} == set()
+
+
+def test_documents_that_are_named_by_number_are_in_the_bibliography() -> None:
+    listed = set(re.findall(r"^\| (\d{3}) \|", read(ROOT / "docs" / "bibliography.md"), re.MULTILINE))
+    named = {
+        (shown(path), number)
+        for path in documents(ROOT)
+        for number in re.findall(r"\b[Dd]ocument (\d{3})\b", " ".join(read(path).split()))
+    }
+    assert named
+    assert {each for each in named if each[1] not in listed} == set()
+    assert listed == {"000", "001", "002", "003", "004"}

@@ -3,9 +3,13 @@
 import os
 
 from epicast.experiments import catalog
+from epicast.pipeline.check import HERE_ROWS_MAX, HERE_RUNS_MAX
 from epicast.pipeline.guarantees import GUARANTEES
 from epicast.pipeline.metrics import HISTOGRAMS, METRICS, SERIES
+from epicast.pipeline.small_runs import LARGE_ROWS
+from epicast.pipeline.tables import TABLES
 from tests.tidy.source import ROOT
+from tests.tidy.test_docs import table
 
 INTRODUCTION = """# Metrics
 
@@ -40,6 +44,24 @@ def test_every_guarantee_is_documented() -> None:
     text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
     for guarantee in GUARANTEES:
         assert f"| `{guarantee.name}` | {guarantee.statement} |" in text
+
+
+def test_every_derived_table_is_documented_with_its_columns() -> None:
+    text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    documented = {
+        name: (key.split(", "), columns.split(", ")) for name, _, key, columns in rows_after(text, "derived tables")
+    }
+    assert documented == {each.name: (list(each.key), each.schema.names) for each in TABLES}
+
+
+def rows_after(text: str, name: str) -> list[list[str]]:
+    return [[cell.replace("`", "") for cell in row] for row in table(text, name)]
+
+
+def test_the_limits_of_the_engines_are_documented() -> None:
+    text = " ".join((ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8").split())
+    assert f"up to {HERE_ROWS_MAX // 1_000_000} million rows in up to {HERE_RUNS_MAX} runs" in text
+    assert f"(above {LARGE_ROWS // 1_000_000} million rows)" in text
 
 
 def test_every_experiment_is_documented() -> None:
