@@ -18,6 +18,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import WireError
+from epicast.live.allowance import Allowance
 from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
 from epicast.live.pace import Pace
@@ -48,6 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_timer",
         "_writable",
+        "allowance",
         "closing",
         "dialled",
         "ended",
@@ -61,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "reason",
         "received_bytes",
         "remote",
+        "rest_s",
         "sent_bytes",
         "sent_heads",
         "since_us",
@@ -91,6 +94,8 @@ class Connection(asyncio.BufferedProtocol):
         self.used_us = 0
         self.valid_until_s = inf  # Unix time: its certificate is good for so long
         self.pace = Pace()
+        self.allowance = Allowance()
+        self.rest_s = 0.0  # before more of it is handled
         self._reader = FrameReader(hub.limits.handshake_bytes, greeting=True)
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0

@@ -19,8 +19,10 @@ from epicast.core.ids import NOBODY
 from epicast.core.message import Event, Message
 from epicast.core.records import Kind
 from epicast.live.blame import BLAMED, Blame
+from epicast.live.ids import address_of
 from epicast.live.orders import Orders
 from epicast.live.text_ids import TextIdDecoder
+from epicast.live.told import names_in
 from epicast.stacks.node import Node as StackNode
 from epicast.stacks.node import handler_table, message_types
 from epicast.stacks.stack import Stack
@@ -146,6 +148,8 @@ class Driver:
         self._on_rejected: Callable[..., None] | None = getattr(self.node.dissemination, "on_rejected", None)
         self.blame = Blame()
         self._warned: dict[str, None] = {}  # neighbours that sign and we do not, or the other way round
+        self._about_members = {kind for kind, (part, _) in self._handlers.items() if part is self.node.membership}
+        self._names = {kind: names for kind in kinds if (names := names_in(kind)) is not None}
         self._take_run: Callable[..., Any] | None = getattr(self.node.dissemination, "take_run", None)
         self.orders = Orders(self.node.order)
         self.running = True
@@ -179,13 +183,25 @@ class Driver:
 
     def message(self, conn: Connection, body: bytes) -> None:
         msg = self.decoder.decode(body)
-        if type(msg) is Head:
-            conn.known.learn(msg)
+        kind = type(msg)
+        if kind is Head:
+            self._note(conn.peer, conn.known.learn(msg))
             return
+        if kind in self._about_members and not conn.allowance.take(self.now_us()):
+            self.hub.counters["membership messages refused"] += 1
+            conn.rest_s = conn.allowance.dropped()
+            return
+        self._note(conn.peer, msg)
         if self.shapes.get(type(msg)) is None:
             self._handle(conn, msg, HEADER_BYTES + len(body))
         else:  # whole, without a stream: nobody sends it so, but it is as good or bad as any
             self._event(conn, msg, HEADER_BYTES + len(body))
+
+    def _note(self, peer: str, msg: Message) -> None:
+        """Of which processes it tells."""
+        names = self._names.get(type(msg))
+        if names is not None:
+            self.hub.told.name(peer, names(msg), self.now_us())
 
     def run(self, conn: Connection, run: Run) -> None:
         like = conn.known.find(run.stream)
@@ -269,6 +285,9 @@ class Driver:
         """From the local network, without a connection."""
         part, handle = self._handlers[type(msg)]
         if self.running:
+            address = address_of(sender)
+            self.hub.told.name(f"calls from {address.host if address else sender}", (sender,), self.now_us())
+            self._note(sender, msg)
             handle(part, sender, msg)
 
     def dropped(self, peer: str, msg: Message, reason: str) -> None:

@@ -29,6 +29,7 @@ from epicast.live.ids import Address, address_of
 from epicast.live.local_calls import LocalCalls
 from epicast.live.pace import LOOK_EVERY_US
 from epicast.live.sending import Link, Sending, sort_of
+from epicast.live.told import Told
 from epicast.wire.codec import HEADER_BYTES
 from epicast.wire.frames import Run
 from epicast.wire.streams import Known
@@ -65,7 +66,7 @@ class Hub(Sending):
         door.counters = self.counters
         self.current: Connection | None = None  # whose frames are being handled
         self.last = False  # of those that came together: is this the last one?
-        self.dialling = Dialling(self, rng)
+        self.dialling, self.told = Dialling(self, rng), Told()
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
         self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
         self._unwritten: list[Connection] = []
@@ -109,7 +110,11 @@ class Hub(Sending):
         address = address_of(peer)
         if address is None or peer == self.me or self.closed or self.driver.objection(peer):
             return None
+        now_us = self.driver.now_us()
         if not self.dialling.may(address) or len(self.links) >= self.limits.connections:
+            return None
+        if not self.told.may_dial(peer, self.current.peer if self.current is not None else "", now_us):
+            self.counters["dials refused"] += 1
             return None
         link = self.links[peer] = Link(peer)
         self.dialling.dial(address, peer, link)
@@ -157,10 +162,8 @@ class Hub(Sending):
             for done, each in enumerate(frames):
                 if conn.closing and conn.reason:
                     return
-                if done % CLOCK_EVERY == CLOCK_EVERY - 1 and self.driver.now_us() > over_us:
-                    conn.todo = frames[done:]
-                    conn.wait_for(TURN_US)
-                    self.loop.call_soon(self._go_on, conn)
+                if conn.rest_s or (done % CLOCK_EVERY == CLOCK_EVERY - 1 and self.driver.now_us() > over_us):
+                    self._go_on_later(conn, frames[done:])
                     break
                 if not conn.peer:
                     self._on_greeting(conn, each)  # type: ignore[arg-type]  # never a run: it comes alone
@@ -181,6 +184,15 @@ class Hub(Sending):
         if conn.peer and now_us - conn.used_us > ALIVE_EVERY_US:
             conn.used_us = now_us
             self.driver.alive(conn.peer)
+
+    def _go_on_later(self, conn: Connection, frames: list[bytes | Run]) -> None:
+        rest_s, conn.rest_s = conn.rest_s, 0.0
+        conn.todo = frames
+        conn.wait_for(TURN_US)
+        if rest_s:
+            self.loop.call_later(rest_s, self._go_on, conn)
+        else:
+            self.loop.call_soon(self._go_on, conn)
 
     def flush_later(self, conn: Connection) -> None:
         """At the end of what is being handled, or else of this turn of the loop: what goes out together is written
@@ -296,6 +308,7 @@ class Hub(Sending):
             conn.reason = UNWANTED
             conn.finish()
         else:
+            self.told.reached(welcome.node)
             self._established(conn, welcome)
         self.dialling.found(target, welcome.node)
 
@@ -358,6 +371,7 @@ class Hub(Sending):
                 conn.reason = "idle"
                 conn.finish()
         self.congestion.look(now_us)
+        self.told.forget(now_us)
 
     # The end
 

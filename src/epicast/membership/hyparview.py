@@ -167,10 +167,11 @@ class HyParView(LinkKeeper):
     def on_shuffle(self, sender: NodeId, msg: Shuffle) -> None:
         if self.left or msg.origin == self.env.me:
             return
-        if msg.ttl > 0:
+        ttl = min(msg.ttl, self.config.shuffle_walk_length)  # no walk is longer for what its origin says
+        if ttl > 0:
             onward = self._onward(sender, msg.origin)
             if onward is not None:
-                self.env.send(onward, Shuffle(msg.origin, msg.ttl - 1, msg.sample))
+                self.env.send(onward, Shuffle(msg.origin, ttl - 1, msg.sample))
                 return
         count = min(len(msg.sample), self.config.passive_size)
         answer = tuple(self.passive.sample(self.env.rng, count))

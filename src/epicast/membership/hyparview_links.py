@@ -41,7 +41,7 @@ class LinkKeeper(Views):
         self.env.send_many(walks, ForwardJoin(sender, self.config.join_walk_length))
 
     def on_forward_join(self, sender: NodeId, msg: ForwardJoin) -> None:
-        joiner, ttl = msg.joiner, msg.ttl
+        joiner, ttl = msg.joiner, min(msg.ttl, self.config.join_walk_length)
         if self.left or joiner == self.env.me:
             return
         onward = self._onward(sender, joiner) if ttl > 0 else None

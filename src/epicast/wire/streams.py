@@ -96,7 +96,8 @@ class Known:
         self._decoder, self._shapes = decoder, shapes
         self.heads: dict[int, Any] = {}  # a message without its event, by stream
 
-    def learn(self, head: Head) -> None:
+    def learn(self, head: Head) -> Any:
+        """Gives what its events are like."""
         like = self._decoder.decode(bytes(head.like))
         shape = self._shapes.get(type(like))
         if shape is None:
@@ -106,6 +107,7 @@ class Known:
         if head.stream not in self.heads and len(self.heads) >= STREAMS_MAX:
             del self.heads[next(iter(self.heads))]  # as the sender does
         self.heads[head.stream] = like
+        return like
 
     def find(self, stream: int) -> Any:
         like = self.heads.get(stream)

@@ -6,7 +6,15 @@ import pytest
 
 from epicast.core.recording import Close, Open, Send
 from epicast.membership.hyparview import HyParView
-from epicast.membership.hyparview_messages import Disconnect, Neighbour, NeighbourReply, Priority, Shuffle, ShuffleReply
+from epicast.membership.hyparview_messages import (
+    Disconnect,
+    ForwardJoin,
+    Neighbour,
+    NeighbourReply,
+    Priority,
+    Shuffle,
+    ShuffleReply,
+)
 from tests.support.neighbours import STRANGER, hyparview
 
 PERIOD = 10_000_000
@@ -310,3 +318,10 @@ def test_the_view_is_refreshed_with_the_given_chance(refresh: float, links: int)
     view, env, _ = hyparview(active=[1], passive=[9], active_size=1, expansion=2.0, **settings)
     shuffles_due(view)
     assert len(env.sent(Neighbour)) == links
+
+
+def test_a_walk_is_never_longer_than_ours_whatever_its_sender_says() -> None:
+    view, env, _ = hyparview(active=[1, 2], shuffle_walk_length=4, join_walk_length=5)
+    view.on_shuffle(1, Shuffle(9, 64, (9,)))
+    view.on_forward_join(1, ForwardJoin(9, 64))
+    assert env.effects[-2:] == [Send(2, Shuffle(9, 3, (9,))), Send(2, ForwardJoin(9, 4))]
