@@ -6,11 +6,10 @@ from epicast.experiments import pictures, wording
 from epicast.experiments.claims import (
     Claim,
     Finding,
+    NotMeasured,
     judged,
     labels_of,
     rising,
-    same,
-    spread,
     stat,
 )
 from epicast.experiments.evaluation import Evaluation, Material
@@ -18,6 +17,7 @@ from epicast.pipeline.report.data import FigureBlock, TableBlock
 from epicast.pipeline.results import Results
 
 NEAR = 0.05
+SHARE = 0.01
 PROTOTYPE = {"4": "2", "6": "4 to 5", "8": "7", "10": "9"}
 
 
@@ -28,8 +28,8 @@ def evaluate(material: Material) -> Evaluation:
         figures=_figures(results),
         tables=(_table(results),),
         notes=(
-            "The overlay is left alone while messages flow (refresh = 0): HyParView as published changes its views for "
-            "failures and joins only, and only an overlay that holds still has one number of links to count with.",
+            "HyParView as published changes its views for failures and joins only. Epicast's also adds a link now and "
+            "then and gives up surplus ones, so the number of links here is a mean over pictures of the overlay.",
         ),
     )
 
@@ -61,32 +61,39 @@ def _judge_growth(results: Results) -> Finding:
     return Finding(f"medians: {wording.each(texts)}", rising([each.mean for each in found.values()]))
 
 
+def _links(results: Results, view: str) -> float:
+    """Mean over the pictures and the seeds."""
+    found = results.series("overlay_edges", view=view)
+    if found is None or not len(found[1]):
+        raise NotMeasured(f"No run with view {view} has a series of overlay_edges")
+    return float(found[1].mean())
+
+
 def _judge_equation(results: Results) -> Finding:
     """Copies that are still under way when the last process has the last message are duplicates too: count what was
     sent, not what arrived before the run ended."""
-    texts, exact = {}, True
+    texts, near = {}, True
     for view in labels_of(results, "view"):
         messages, processes = (stat(results, name, view=view).mean for name in ("messages", "processes"))
-        sent, edges = stat(results, "sent_payload_messages", view=view), stat(results, "overlay_edges", view=view)
-        spare = [copies / messages - (processes - 1) for copies in spread(sent)]
-        expected = [2 * links - 2 * (processes - 1) for links in spread(edges)]
-        exact = exact and same(spare, expected)
-        texts[f"view {view}"] = f"{spare[0]:,.2f} against {expected[0]:,.2f}"
+        spare = stat(results, "sent_payload_messages", view=view).mean / messages - (processes - 1)
+        expected = 2 * _links(results, view) - 2 * (processes - 1)
+        near = near and abs(spare - expected) <= SHARE * expected
+        texts[f"view {view}"] = f"{spare:,.2f} against {expected:,.2f}"
     reason = (
-        "Counted are copies sent, less one for each process but the source. So copies of the last message count that "
-        "were still under way when everybody had it and the run ended."
+        f"Taken as equal within {100 * SHARE:.0f} %: links come and go between the pictures. Counted are copies sent, "
+        "less one for each process but the source. So copies of the last message count that were still under way when "
+        "everybody had it and the run ended."
     )
-    return Finding(wording.each(texts), exact, reason)
+    return Finding(wording.each(texts), near, reason)
 
 
 def _judge_mean(results: Results) -> Finding:
     texts, near = {}, True
     for view in labels_of(results, "view"):
-        found, degree = (
-            stat(results, name, view=view) for name in ("duplicates_per_process_mean", "overlay_degree_mean")
-        )
-        near = near and abs(found.mean - (degree.mean - 2)) <= NEAR
-        texts[f"view {view}"] = f"{wording.mean(found)} against {degree.mean - 2:.3f}"
+        found = stat(results, "duplicates_per_process_mean", view=view)
+        degree = 2 * _links(results, view) / stat(results, "processes", view=view).mean
+        near = near and abs(found.mean - (degree - 2)) <= NEAR
+        texts[f"view {view}"] = f"{wording.mean(found)} against {degree - 2:.3f}"
     reason = (
         f"Taken as equal within {NEAR}. The source needs no copy at all, which adds 2/N to the mean; the mean degree d "
         "lies a little above the view that is aimed at, since views may grow to twice that (expansion factor 2)."
@@ -101,7 +108,7 @@ CLAIMS = (
     Claim(
         "br-1.equation",
         "A message costs 2E - 2(N - 1) duplicates in all, with E links and N processes.",
-        "exactly 2E - 2(N - 1)",
+        "2E - 2(N - 1)",
         _judge_equation,
     ),
     Claim("br-1.mean", "The mean is the mean degree less two.", "d - 2", _judge_mean),

@@ -32,9 +32,8 @@ def _judge_copies(results: Results) -> Finding:
     }
     texts = {label: f"{max(each.mean for each in row):.4f} at most" for label, row in found.items()}
     reason = (
-        "The first message builds the tree by a flood, and is left out. Views that keep refreshing their links, as "
-        "epicast's do by default, cost a little more: a new link carries payloads until one end says that it needs "
-        "none."
+        "The first message builds the tree by a flood, and is left out. Views keep refreshing their links, as epicast's"
+        " do by default; a new link carries no payload unless one end asks for it."
     )
     return Finding(wording.each(texts), all(abs(each.mean - 1) < ONE for row in found.values() for each in row), reason)
 
