@@ -92,9 +92,7 @@ def outcome_view(outcome: Outcome) -> RenderableType:
     if not missing:
         copies = outcome.copies_per_delivery
         more = "" if copies is None else f", {f.number(copies)} copies a delivery"
-        return Text(
-            f"{head}delivered by all {nodes:,} nodes{more}{_long_links(outcome)}; latency {latency(outcome.heard)}"
-        )
+        return Text(f"{head}delivered by all {nodes:,} nodes{more}{_long_links(outcome)}")
     listed = [f"node {number} lacks {count:,}" for number, count in list(missing.items())[:NODES_MISSING_MAX]]
     if len(missing) > NODES_MISSING_MAX:
         listed.append("…")

@@ -1,12 +1,15 @@
-"""A table that fits the terminal, however many columns it has: as it is, or turned on its side, or in several parts.
+"""Tables that fit the terminal, however many columns they have.
 
-Nothing is ever cut. Headings and long names of rows may be broken between words; other cells stay whole.
+`FittingTable` shows all of a table: as it is, or turned on its side, or in several parts. `RankedTable` has one row for
+each thing, and leaves out the columns that matter least. Neither ever cuts a cell. Headings and long names of rows may
+be broken between words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rich import box
 from rich.cells import cell_len
@@ -17,7 +20,10 @@ from rich.text import Text
 EDGES, BETWEEN = 1, 3  # columns of the terminal that the box takes: in all, and for each of ours
 NAME_MIN = 24  # shorter names of rows stay whole
 
+GAP = 3  # blanks between columns of a ranked table
+
 Rows = Sequence[Sequence[str]]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -89,3 +95,42 @@ def _table(title: str, header: Sequence[str], rows: Rows) -> Table:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
+
+
+# Ranked columns
+
+
+@dataclass(frozen=True)
+class Column(Generic[R]):
+    heading: str
+    rank: int  # the lowest go first where there is no room
+    text: Callable[[R], str]
+    left: bool = False
+    style: Callable[[R], str] = lambda row: ""
+
+
+class RankedTable(Generic[R]):
+    """The first two columns always stay."""
+
+    def __init__(self, columns: Sequence[Column[R]], rows: Sequence[R], dim: Callable[[R], bool]) -> None:
+        self._columns, self._rows, self._dim = columns, rows, dim
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, header_style="bold", padding=(0, GAP, 0, 0), pad_edge=False)
+        columns = self._chosen(options.max_width)
+        for column in columns:
+            table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
+        for row in self._rows:
+            cells = [Text(column.text(row), style=column.style(row)) for column in columns]
+            table.add_row(*cells, style="dim" if self._dim(row) else "")
+        yield table
+
+    def _chosen(self, width: int) -> list[Column[R]]:
+        chosen = list(self._columns)
+        while self._width(chosen) > width and len(chosen) > 2:
+            chosen.remove(min(chosen[2:], key=lambda column: column.rank))
+        return chosen
+
+    def _width(self, columns: Sequence[Column[R]]) -> int:
+        texts = ([column.heading, *(column.text(row) for row in self._rows)] for column in columns)
+        return sum(GAP + max(map(cell_len, each)) for each in texts) - GAP

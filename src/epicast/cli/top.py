@@ -94,12 +94,12 @@ def _view(before: ClusterLook, now: ClusterLook, rows_max: int) -> RenderableTyp
     from rich.padding import Padding
 
     from epicast.cli.cluster_rows import rows_of
-    from epicast.cli.cluster_table import ClusterTable, title
+    from epicast.cli.cluster_table import cluster_table, title
     from epicast.cli.top_view import top_view
 
     rows = rows_of(before, now)
     cluster = next(iter(now.nodes.values())).status["cluster"]
-    parts: list[RenderableType] = [title(cluster, rows), Padding(ClusterTable(rows, rows_max), (1, 0, 0, 1))]
+    parts: list[RenderableType] = [title(cluster, rows), Padding(cluster_table(rows, rows_max), (1, 0, 0, 1))]
     if len(now.nodes) == 1 and not now.silent:
         (look,) = now.nodes.values()
         parts.append(Padding(top_view(before.nodes.get(look.status["id"], look), look), (1, 0, 0, 0)))

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epicast.cli import formats as f
+from epicast.cli.fitting import Column, RankedTable
 
 ROWS_MAX = 12
 
@@ -61,30 +62,34 @@ def top_view(before: Look, now: Look) -> RenderableType:
     parts: list[RenderableType] = [_title(status), Padding(_numbers(before, now), (1, 0, 0, 2), expand=False)]
     for table in (_neighbours(before, now), _flows(status), _subscriptions(status)):
         if table is not None:
-            parts.append(Padding(table, (1, 0, 0, 1), expand=False))
+            parts.append(Padding(table, (1, 0, 0, 1)))
     return Group(*parts)
 
 
 def members_view(status: Status) -> RenderableType:
-    table = _table("process", "state", "round trip", "queue", "received", "sent", "connected for")
-    for each in status["neighbours"]:
-        table.add_row(
-            safe(each["id"]),
-            "neighbour" if each["up"] else "dialling",
-            f.ms(each["round_trip_ms"]),
-            f.size(each["queue_bytes"]),
-            f.size(each["received_bytes"]),
-            f.size(each["sent_bytes"]),
-            lasting(each["since_s"]),
-        )
-    for peer in status["known"]:
-        table.add_row(safe(peer), "known", *[f.DASH] * 5, style="dim")
+    rows = [*status["neighbours"], *({"id": peer} for peer in status["known"])]
+    table = RankedTable(MEMBERS, rows, lambda row: "up" not in row)
     neighbours, known = len(status["neighbours"]), len(status["known"])
     return Group(
         _title(status),
         Padding(f"{some(neighbours, 'neighbour')}, {some(known, 'process', 'es')} more known", (1, 0, 1, 2)),
-        Padding(table, (0, 0, 0, 1), expand=False),
+        Padding(table, (0, 0, 0, 1)),
     )
+
+
+def _state(row: Status) -> str:
+    return "known" if "up" not in row else "neighbour" if row["up"] else "dialling"
+
+
+MEMBERS: tuple[Column[Status], ...] = (
+    Column("process", 99, lambda row: safe(row["id"]).plain, left=True),
+    Column("state", 98, _state, left=True),
+    Column("round trip", 90, lambda row: f.ms(row.get("round_trip_ms"))),
+    Column("queue", 60, lambda row: f.size(row.get("queue_bytes"))),
+    Column("received", 80, lambda row: f.size(row.get("received_bytes"))),
+    Column("sent", 75, lambda row: f.size(row.get("sent_bytes"))),
+    Column("connected for", 50, lambda row: lasting(row.get("since_s"))),
+)
 
 
 def lasting(seconds: float | None) -> str:
@@ -149,21 +154,27 @@ def _drops(now: Look) -> list[str]:
     return [f"messages dropped {f.count(dropped)}"] if dropped else []
 
 
-def _neighbours(before: Look, now: Look) -> Table | None:
+def _neighbours(before: Look, now: Look) -> RenderableType | None:
     received, sent = _gained(before, now, "received_bytes"), _gained(before, now, "sent_bytes")
     seconds = max(now.at_s - before.at_s, 1e-9)
-    table = _table("neighbour", "round trip", "queue", "received", "sent", "connected for")
-    for each in now.status["neighbours"][:ROWS_MAX]:
-        peer = each["id"]
-        table.add_row(
-            safe(peer),
-            f.ms(each["round_trip_ms"]),
-            f.size(each["queue_bytes"]),
-            f"{f.size(received[peer] / seconds)}/s" if peer in received else f.DASH,
-            f"{f.size(sent[peer] / seconds)}/s" if peer in sent else f.DASH,
-            lasting(each["since_s"]) if each["up"] else "dialling",
-        )
-    return _finished(table, len(now.status["neighbours"]))
+
+    def pace(gained: dict[str, int], row: Status) -> str:
+        return f"{f.size(gained[row['id']] / seconds)}/s" if row["id"] in gained else f.DASH
+
+    columns: tuple[Column[Status], ...] = (
+        Column("neighbour", 99, lambda row: safe(row["id"]).plain, left=True),
+        Column("round trip", 98, lambda row: f.ms(row["round_trip_ms"])),
+        Column("queue", 90, lambda row: f.size(row["queue_bytes"])),
+        Column("received", 80, lambda row: pace(received, row)),
+        Column("sent", 75, lambda row: pace(sent, row)),
+        Column("connected for", 50, lambda row: lasting(row["since_s"]) if row["up"] else "dialling"),
+    )
+    rows = now.status["neighbours"]
+    if not rows:
+        return None
+    table = RankedTable(columns, rows[:ROWS_MAX], lambda row: False)
+    more = len(rows) - ROWS_MAX
+    return Group(table, Text(f"and {more:,} more", style="dim")) if more > 0 else table
 
 
 def _flows(status: Status) -> Table | None:

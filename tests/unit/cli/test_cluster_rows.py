@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from epicast.cli.cluster_rows import ClusterLook, Row, rows_of
-from epicast.cli.cluster_table import ClusterTable, title
+from epicast.cli.cluster_table import cluster_table, title
 from epicast.cli.top_view import Look
 
 
@@ -86,7 +86,7 @@ def test_the_table_fits_and_keeps_what_matters(width: int) -> None:
     rows = rows_of(look(0, *now), look(1, *now))
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
-        console.print(ClusterTable(rows, 2))
+        console.print(cluster_table(rows, 2))
     lines = [line.rstrip() for line in capture.get().splitlines()]
     assert max(map(len, lines)) <= width
     assert lines[0].split()[:2] == ["process", "state"]
