@@ -6,6 +6,7 @@ Commands import what they need when they are called, so that `epicast --help` an
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -89,6 +90,12 @@ def run(arguments: Sequence[str]) -> int:
         return _refused("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return _deaf()
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extra = _extra_with(package)
+        if not extra:
+            raise
+        return _refused(f"{package} is not installed: pip install 'epicast[{extra}]'", BAD_INPUT)
     except Exception as error:
         tell = getattr(error, "format_message", None)  # a usage error, in any version of typer
         if tell is None:
@@ -108,6 +115,18 @@ def _advice(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     path = "epicast" if context is None else context.command_path
     return f" (see {path} --help)"
+
+
+def _extra_with(package: str) -> str:
+    """The part of epicast that brings it, or nothing."""
+    from importlib.metadata import requires
+
+    for requirement in requires("epicast") or ():
+        name, _, condition = requirement.partition(";")
+        found = re.search(r"extra == ['\"](\w+)['\"]", condition)
+        if found and re.split(r"[^\w-]", name.lower())[0].replace("-", "_") == package.lower():
+            return found[1]
+    return ""
 
 
 def _refused(message: str, code: int) -> int:

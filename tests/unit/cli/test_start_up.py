@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_the_package_is_a_command_too() -> None:
     assert {each["name"] for each in json.loads(done.stdout)["stacks"]} == set(stack.names())
     refused = subprocess.run([*command, "nonesuch"], capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(("missing", "words"), [("duckdb", ["check", "."]), ("scipy", ["run", "br-1"])])
+def test_a_part_that_is_not_installed_is_named(missing: str, words: list[str], tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None\nfrom epicast.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"epicast: error: {missing} is not installed: pip install 'epicast[pipeline]'\n"
 
 
 def test_without_a_command_it_shows_the_help(shell: Shell) -> None:
