@@ -53,6 +53,11 @@ def test_a_message_can_be_made_compared_hashed_and_sent_to_another_process() -> 
     assert hash(lazy) == hash(made)
     assert made != _messages.Message("t", b"ho", "a:1/x", 7, 40, 99)
     assert made != "hi"
+    signed = _messages.Message("t", b"hi", "a:1/x", 7, 40, 99, {}, "anna")
+    assert (signed.signer, lazy.signer) == ("anna", None)
+    assert signed != made
+    assert signed == pickle.loads(pickle.dumps(signed))
+    assert repr(signed) == repr(pure.Message("t", b"hi", "a:1/x", 7, 40, 99, {}, "anna"))
     with pytest.raises(AttributeError):
         made.payload = b""
 

@@ -23,14 +23,16 @@ cdef class Message:
     cdef readonly long long published_us
     cdef readonly long long received_us
     cdef dict _headers
+    cdef readonly str signer
     cdef Block _block
     cdef Py_ssize_t _start
     cdef readonly Py_ssize_t size
 
     def __init__(self, str topic not None, bytes payload not None, str source not None, long long seq,
-                 long long published_us, long long received_us, dict headers=None):
+                 long long published_us, long long received_us, dict headers=None, str signer=None):
         self.topic, self._payload, self.source, self.seq = topic, payload, source, seq
         self.published_us, self.received_us, self._headers = published_us, received_us, headers
+        self.signer = signer
         self.size = len(payload)
 
     @property
@@ -55,7 +57,7 @@ cdef class Message:
         return max(0, self.received_us - self.published_us) / 1e6
 
     cdef tuple _values(self):
-        return self.topic, self.payload, self.source, self.seq, self.published_us, self.received_us, self.headers
+        return self.topic, self.payload, self.source, self.seq, self.published_us, self.received_us, self.headers, self.signer
 
     def __eq__(self, other):
         return self._values() == (<Message> other)._values() if type(other) is Message else NotImplemented
@@ -67,7 +69,7 @@ cdef class Message:
         return Message, self._values()
 
     def __repr__(self):
-        names = ("topic", "payload", "source", "seq", "published_us", "received_us", "headers")
+        names = ("topic", "payload", "source", "seq", "published_us", "received_us", "headers", "signer")
         return f"Message({', '.join([f'{name}={value!r}' for name, value in zip(names, self._values())])})"
 
 

@@ -26,8 +26,10 @@ class Guard:
             if whose != cluster:
                 raise EpicastError(f"the keys are for cluster {whose}, this node is of {cluster}")
         self._replay = ReplayWindow()
+        self._me = ""  # our id, once we have signed something
 
     def sign(self, topic: str, source: str, seq: int, packed: bytes, context: str) -> bytes:
+        self._me = source
         covered = envelope.covered_by_signature(packed)
         signature = self._signer.sign(topic, source, seq, covered, context)
         return envelope.add_signature(packed, self._signer.certificate_der, signature)
@@ -43,6 +45,12 @@ class Guard:
             return UNSIGNED
         certificate, signature, covered = signed
         return self._verifier.objection(certificate, event.topic, source, event.seq, covered, signature, event.context)
+
+    def signer_of(self, event: Any) -> str | None:
+        """The name in the certificate that the signature of an event fits, which was let in before; None if so many
+        sources have come since that its key is forgotten."""
+        source = event.source
+        return self._signer.name if source == self._me else self._verifier.name_of(source)
 
     def fresh(self, event: Any, now_us: int) -> bool:
         """Once for each message. Each stream of a publisher has numbers of its own."""

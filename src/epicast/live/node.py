@@ -166,11 +166,11 @@ class Node:
         self._hub = Hub(loop, self._driver, greeting, door, self.limits, rng)
         self._driver.attach(self._hub)
         self._orders, congestion = self._driver.orders, self._hub.congestion
-        self._board = Switchboard(
-            self.limits, self._hub.counters, self.unix_us, congestion.hold, congestion.let_go, self._orders.has
-        )
-        self._orders.tell_arrivals(self._board.arrived)
         self._guard = self._make_guard()
+        hold, let_go, has_order = congestion.hold, congestion.let_go, self._orders.has
+        signer_of = (lambda event: None) if self._guard is None else self._guard.signer_of
+        self._board = Switchboard(self.limits, self._hub.counters, self.unix_us, hold, let_go, has_order, signer_of)
+        self._orders.tell_arrivals(self._board.arrived)
         self.takes_runs = self._guard is None  # signatures are looked at one by one
         self._readiness = Readiness(lambda: bool(self.neighbours) or not (self._seeds or self._discovery))
         self._stack_node = self._driver.node

@@ -16,6 +16,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     published_us: int  # by the publisher's clock, Unix time
     received_us: int  # by ours
     headers: dict[str, str] = {}
+    signer: str | None = None  # whose signature it has: the name in the certificate of the source, once it was verified
 
     @property
     def size(self) -> int:

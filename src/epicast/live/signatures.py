@@ -57,7 +57,8 @@ class Signer:
         own, secret = read.load_pair(certificate, key)
         if not isinstance(secret, Ed25519PrivateKey):
             raise EpicastError(f"{key} cannot sign messages: expected an Ed25519 key, as epicast keys issue makes")
-        self.cluster = read.identity_of(own).cluster
+        identity = read.identity_of(own)
+        self.cluster, self.name = identity.cluster, identity.name
         self.certificate_der = read.as_der(own)
         self._key = secret
 
@@ -89,6 +90,10 @@ class Verifier:
 
     def knows(self, source: str) -> bool:
         return source in self._known
+
+    def name_of(self, source: str) -> str | None:
+        known = self._known.get(source)
+        return None if known is None else known.name
 
     def learn(self, certificate_der: bytes, node_id: str) -> None:
         """Take the key of a source from its certificate, or raise why not.

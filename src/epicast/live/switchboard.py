@@ -34,11 +34,12 @@ class Switchboard:
         block: Callable[[Any], None],
         unblock: Callable[[Any], None],
         has_order: Callable[[str], bool] = lambda topic: False,
+        signer_of: Callable[[Any], str | None] = lambda event: None,
     ) -> None:
         self._limits, self._counters, self._unix_us = limits, counters, unix_us
         self.block, self.unblock = block, unblock
         self.subscriptions: dict[Subscription, None] = {}
-        self._has_order = has_order
+        self._has_order, self._signer_of = has_order, signer_of
         self._routes: dict[str, list[Subscription]] = {}  # by topic
         self._hasty: dict[str, list[Subscription]] = {}  # those that want what comes on ordered topics at once
         self.reassembly = Reassembly(
@@ -119,8 +120,9 @@ class Switchboard:
             return None
         if envelope.fragment is not None:
             return None
-        now_us, published_us = self._unix_us(), envelope.published_us
-        return Message(event.topic, envelope.payload, event.source, event.seq, published_us, now_us, envelope.headers)
+        now_us, published_us, headers = self._unix_us(), envelope.published_us, envelope.headers
+        signer = self._signer_of(event)
+        return Message(event.topic, envelope.payload, event.source, event.seq, published_us, now_us, headers, signer)
 
     def _offer(self, event: Any, route: list[Subscription]) -> None:
         payload: bytes = event.payload
@@ -170,7 +172,8 @@ class Switchboard:
             if whole is None:
                 return
             seq, payload, headers = whole.seq, whole.payload, whole.headers
-        message = Message(event.topic, payload, event.source, seq, envelope.published_us, now_us, headers)
+        signer, published_us = self._signer_of(event), envelope.published_us
+        message = Message(event.topic, payload, event.source, seq, published_us, now_us, headers, signer)
         self._offer_all(route, message)
 
     def _offer_all(self, route: list[Subscription], item: Item) -> None:

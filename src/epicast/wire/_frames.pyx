@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from epicast.core.errors import WireError
 
+BUILT = 2  # as `readers.py` has it: what was built from another source is not used
 
 cdef enum:
     BLOCK = 1 << 18

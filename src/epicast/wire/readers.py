@@ -8,6 +8,7 @@ import os
 from epicast.wire import frames
 
 FrameReader: type[frames.FrameReader] = frames.FrameReader
+BUILT = 2  # goes up with every change of what the compiled parts offer
 COMPILED = False  # are live nodes' compiled parts in use? They are built together
 if os.environ.get("EPICAST_ENGINE") != "pure":
     try:
@@ -15,5 +16,5 @@ if os.environ.get("EPICAST_ENGINE") != "pure":
     except ImportError:
         pass
     else:
-        if hasattr(_frames.FrameReader, "go_on"):  # or an earlier install built it, from another source
+        if getattr(_frames, "BUILT", 0) == BUILT:  # or an earlier install built them, from another source
             FrameReader, COMPILED = _frames.FrameReader, True
