@@ -14,7 +14,7 @@ from epicast.dissemination.brisa_messages import Data, Deactivate
 from epicast.dissemination.flood import Gossip
 from epicast.wire.codec import Decoder, frame
 from epicast.wire.frames import Run, event_frame
-from epicast.wire.streams import STREAMS_MAX, Head, Known, Shape, Shapes
+from epicast.wire.streams import HEADS_BYTES_MAX, STREAMS_MAX, Head, Known, Shape, Shapes
 from tests.live.readers import Readers, taken_apart
 
 LIMIT = 1000
@@ -172,3 +172,26 @@ def test_a_head_must_be_true_and_there_are_not_too_many() -> None:
     assert known.find(shape.stream_of(streams[1])).topic == "1"
     with pytest.raises(WireError, match="unknown stream"):
         known.find(shape.stream_of(streams[0]))
+
+
+def test_heads_of_streams_take_so_many_bytes_and_no_more() -> None:
+    """Each may have a path of a thousand processes, and a link may have thousands of streams."""
+    shapes, decoder = Shapes(KINDS), Decoder([*KINDS, Head])
+    shape, known = Shape(Data), Known(decoder, shapes)
+    path = tuple(f"127.0.0.1:9/{number}".ljust(120, "x") for number in range(1000))
+
+    def learn(number: int, path: tuple[str, ...]) -> None:
+        like = data(flow=("a:1/x", number), path=path)
+        known.learn(shape.head(like, shape.stream_of(like)))
+
+    def learn_all() -> None:
+        for number in range(STREAMS_MAX):
+            learn(number, path)
+
+    for number in range(2 * STREAMS_MAX):
+        learn(number, path[:4])
+    for _ in range(300):
+        learn(0, path)  # told again and again: it takes the place of what was told before
+    with pytest.raises(WireError, match="too much to remember"):
+        learn_all()
+    assert sum(len(str(like.path)) for like in known.heads.values()) < 3 * HEADS_BYTES_MAX

@@ -179,6 +179,9 @@ class Brisa(TreeRepair):
             window = flow.windows.get(msg.source) or self._meet_source(flow, msg)
             if window is None:
                 return msg.source == self.env.me
+            if msg.source == self.env.me and msg.seq >= window.next:
+                self.env.record(Kind.NONSENSE, sender, msg.source, msg.seq, detail="we have not published that")
+                return False
         if msg.seq == window.next and window.ahead is NOTHING:
             window.next += 1
             new = True
@@ -435,7 +438,7 @@ class Brisa(TreeRepair):
         now = self.env.now_us()
         self.table.look()
         for source, highest, lost in self.table.refused.take_lost():
-            self.env.record(Kind.GAP, source=source, seq=highest, detail=f"{lost} {WHY}")
+            self.env.record(Kind.GAP, source=source, seq=highest + 1, detail=f"{lost} {WHY}")
         for flow in list(self.flows.values()):
             if flow.root != self.env.me:
                 flow.hear_source(now)

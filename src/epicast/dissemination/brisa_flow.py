@@ -135,6 +135,7 @@ class Evidence:
         "hollow",
         "hollow_us",
         "parent_told_us",
+        "past_asked",
         "probed",
         "proven",
         "questioned",
@@ -149,6 +150,7 @@ class Evidence:
         self.questioned: NodeId | None = None  # asked for what it claims to have, and has not answered yet
         self.unanswered: dict[NodeId, int] = {}  # such requests in a row, by neighbour
         self.vouched: dict[NodeId, int] = {}  # what neighbours claimed of the source when we asked the source itself
+        self.past_asked: dict[NodeId, None] = {}  # for what came before us: nobody else tells us where our duty begins
         self.source_begins = -1  # the lowest number of its own that the source can give us
         self.unheard: dict[NodeId, int] = {}  # claimed at the last watch, of publishers that we never heard
         self.tail_again: dict[NodeId, int] = {}  # the highest number that came because we asked, by publisher
@@ -165,6 +167,7 @@ class Evidence:
 
     def forget(self, peer: NodeId) -> None:
         self.unanswered.pop(peer, None)
+        self.past_asked.pop(peer, None)
         self.vouched.pop(peer, None)
         if self.questioned == peer:
             self.questioned = None
@@ -328,7 +331,7 @@ class FlowState(Stream):
             begins = seq & FIRST_IN_STREAM == 0
             window = SeqWindow(seq, cap, provisional=not begins)
             self.windows[source] = window
-            if source == self.root:
+            if source == self.root and self.path != (source,):  # of our own numbers we know more than messages tell
                 self.root_window = window
             self.mid_stream = self.mid_stream or not begins
         return window

@@ -80,6 +80,7 @@ class Recovery:
         """We are new to this flow: whatever was published since we came up has reached others no longer ago than that.
         Only a peer that has been there for as long can speak for all of it; after many tries any peer will do."""
         flow.past_asks += 1
+        flow.evidence.past_asked[peer] = None
         # The request takes a while to get there, and what it asks for recedes meanwhile.
         age_us = self._uptime_us() + self.config.confirm_us
         self.env.send(peer, Recover(flow.id, self._unsettled(flow), age_us, flow.past_asks > PAST_ASKS_MAX))
@@ -292,13 +293,15 @@ class Recovery:
             if window is None:
                 continue  # the first of its messages will say more than anyone else can
             if window.provisional:
-                if msg.age_us:
+                if msg.age_us and sender in flow.evidence.past_asked:
                     window.settle(first)
             elif window.next < first:
                 flow.denied[sender] = first
                 if sender == source:
                     flow.evidence.source_begins = first
         flow.mid_stream = any(window.provisional for window in flow.windows.values())
+        if not flow.mid_stream:
+            flow.evidence.past_asked.clear()
 
     def _answers_too_late(self, flow: FlowState, age_us: int) -> bool:
         """The request asked for some more than our uptime, but the answer took longer than that: what was published

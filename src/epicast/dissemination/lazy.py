@@ -143,6 +143,11 @@ class LazyPush(ABC):
     def on_dont_have(self, sender: NodeId, msg: DontHave) -> None:
         self.requests.refused((msg.source, msg.seq), sender)
 
+    def on_rejected(self, sender: NodeId, msg: Event, *, blamed: bool) -> None:
+        """The driver did not let it in. The next peer that has advertised it is asked; what no peer has in a good copy
+        is a hole like any other."""
+        self.requests.refused((msg.source, msg.seq), sender)
+
     @abstractmethod
     def answer(self, peer: NodeId, event: Event, distance: int) -> None:
         """Send it over a link of this length to somebody who asked."""

@@ -20,6 +20,7 @@ from epicast.core.message import HOPS_MAX, Message
 from epicast.wire.codec import Decoder, encode
 
 STREAMS_MAX = 4096  # known on one link; both ends forget the one that was told first
+HEADS_BYTES_MAX = 1 << 24  # of their heads, as they came; so much takes 4096 streams with paths of a hundred processes
 _OF_EVENT = ("seq", "payload")
 _OF_PLACE = ("hops", "path")
 
@@ -90,11 +91,13 @@ class Shapes:
 class Known:
     """What a peer has told about streams on one link."""
 
-    __slots__ = ("_decoder", "_shapes", "heads")
+    __slots__ = ("_bytes", "_decoder", "_shapes", "_sizes", "heads")
 
     def __init__(self, decoder: Decoder, shapes: Shapes) -> None:
         self._decoder, self._shapes = decoder, shapes
         self.heads: dict[int, Any] = {}  # a message without its event, by stream
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
 
     def learn(self, head: Head) -> Any:
         """Gives what its events are like."""
@@ -105,8 +108,14 @@ class Known:
         if shape.stream_of(like) != head.stream:
             raise WireError("a stream under a wrong number")
         if head.stream not in self.heads and len(self.heads) >= STREAMS_MAX:
-            del self.heads[next(iter(self.heads))]  # as the sender does
-        self.heads[head.stream] = like
+            first = next(iter(self.heads))  # as the sender does
+            del self.heads[first]
+            self._bytes -= self._sizes.pop(first)
+        size = len(head.like)
+        self._bytes += size - self._sizes.get(head.stream, 0)
+        if self._bytes > HEADS_BYTES_MAX:
+            raise WireError("too much to remember of streams")
+        self.heads[head.stream], self._sizes[head.stream] = like, size
         return like
 
     def find(self, stream: int) -> Any:

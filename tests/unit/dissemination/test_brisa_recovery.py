@@ -624,3 +624,29 @@ def test_a_process_that_told_us_it_does_not_want_copies_still_gets_what_it_asks_
     tree.brisa.on_deactivate(3, Deactivate(FLOW))
     tree.brisa.on_recover(3, Recover(FLOW, ((0, 1, 1),)))
     assert tree.take() == [Send(3, data(1, (0, 1, 5), flags=RECOVERED))]
+
+
+# Whose word counts
+
+
+def test_only_those_that_were_asked_tell_a_newcomer_where_its_duty_begins() -> None:
+    tree = Tree()
+    tree.brisa.on_data(1, data(7, (0, 1)))
+    assert [effect.to for effect in tree.take() if isinstance(effect.msg, Recover)] == [1]  # type: ignore[union-attr]
+    age_us = tree.brisa.config.confirm_us + 1
+    tree.brisa.on_baseline(2, Baseline(FLOW, ((0, 7),), age_us))
+    assert tree.flow().windows[0].provisional, "an unasked answer could hide what came before"
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 5),), age_us))
+    assert tree.flow().windows[0].missing(7, 9) == [(5, 6)]
+
+
+def test_nobody_tells_a_process_of_messages_of_its_own() -> None:
+    tree = Tree()
+    source, seq = tree.brisa.broadcast("t", b"x")
+    flow = (source, 0)
+    before = list(tree.got)
+    assert tree.brisa.on_data(1, data(seq, (source, 1), source=source, flow=flow)) is True, "a duplicate"
+    assert tree.brisa.on_data(1, data(seq + 1, (source, 1), source=source, flow=flow)) is False
+    assert tree.got == before
+    assert [record.detail for record in tree.env.records] == ["we have not published that"]
+    assert tree.brisa.broadcast("t", b"x") == (source, seq + 1)

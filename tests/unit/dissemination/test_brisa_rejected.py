@@ -89,7 +89,7 @@ def test_a_hole_that_only_bad_copies_would_fill_is_given_up_aloud() -> None:
     tree.brisa.on_rejected(0, bad(1), blamed=False)  # the source, which is no neighbour, has no other
     looks(tree, 3, 1, 2, 3)
     gaps = [record for record in tree.env.records if record.kind == Kind.GAP]
-    assert gaps == [Record(Kind.GAP, source=0, seq=1, detail="1 bad signature")]
+    assert gaps == [Record(Kind.GAP, source=0, seq=2, detail="1 bad signature")]
     assert looks(tree, 5, 1, 2, 3) == []
 
 
@@ -127,7 +127,7 @@ def test_what_a_publisher_does_not_sign_is_given_up_and_said_once_a_watch_period
     for seq in (0, 1, 2, 2, 1):
         tree.brisa.on_rejected(1, bad(seq, 1, (1, 0)), blamed=True)
     tree.env.advance(3 * WATCH_US)
-    assert tree.env.records == [Record(Kind.GAP, source=1, seq=2, detail="3 bad signature")]
+    assert tree.env.records == [Record(Kind.GAP, source=1, seq=3, detail="3 bad signature")]
     assert tree.take() == [Send(1, Deactivate((1, 0)))]
 
 

@@ -190,6 +190,17 @@ def test_after_a_refusal_the_next_advertiser_is_asked() -> None:
     assert env.effects == [Send(3, IWant(9, 0))]
 
 
+def test_after_a_copy_with_a_bad_signature_the_next_advertiser_is_asked() -> None:
+    process, env, _ = gossip()
+    for peer in (2, 3):
+        process.on_i_have(peer, IHave(9, 0))
+    env.take()
+    process.on_rejected(2, Copy(9, 0, 1, "t", b"bad"), blamed=True)
+    assert env.take() == [Send(3, IWant(9, 0))]
+    process.on_rejected(1, Copy(9, 1, 1, "t", b"bad"), blamed=True)
+    assert env.take() == [], "nobody had advertised it"
+
+
 def test_a_neighbour_that_is_gone_is_not_waited_for() -> None:
     process, env, _ = gossip(push="lazy")
     process.on_i_have(2, IHave(9, 0))
