@@ -25,7 +25,7 @@ STACKS: dict[str, dict[str, Any]] = {
     "scamp-flood": {"stack": "scamp-flood", "overrides": HEADS},
     "cyclon-flood": {"stack": "cyclon-flood", "overrides": HEADS},
     "simple-gossip": {"stack": "simple-gossip", "overrides": HEADS | {"dissemination": {"recent_messages": 4}}},
-    "clon-emergent": {"stack": "clon-emergent", "overrides": HEADS},
+    "clon-emergent": {"stack": "clon-emergent", "overrides": HEADS | {"dissemination": {"pull_interval": "1s"}}},
 }
 BASE: dict[str, Any] = {
     "nodes": 30,

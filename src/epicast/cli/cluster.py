@@ -11,6 +11,7 @@ import typer
 from epicast.cli import completion as names
 from epicast.cli import live_options as live
 from epicast.cli.options import option
+from epicast.core.errors import EpicastError
 
 if TYPE_CHECKING:
     from epicast.live.cluster import Cluster, Outcome, Summary
@@ -48,6 +49,7 @@ TraceLevel = Annotated[str, option("Output", "LEVEL", "deliveries, or full: ever
 
 
 def cluster(
+    context: typer.Context,
     nodes: Annotated[int, typer.Argument(metavar="N", help="How many processes, up to 200.")],
     stack: Stack = "brisa",
     order: Order = None,
@@ -77,6 +79,8 @@ def cluster(
     from epicast.live.conduct import Workload, conduct
     from epicast.live.running import run
 
+    if messages is None:
+        _require_unset(context, "publishers", "rate", "payload")
     command = [sys.executable, "-m", "epicast.cli.main", "node"]
     plan = Plan(
         nodes,
@@ -98,6 +102,14 @@ def cluster(
     run(conduct(plan, workload, seconds, audience))
     if audience.failed:
         raise typer.Exit(NOT_DELIVERED)
+
+
+def _require_unset(context: typer.Context, *names: str) -> None:
+    """Options of a workload say nothing without one."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise EpicastError(f"--{name}: there is no workload; add --messages N")
 
 
 class _Audience:

@@ -85,6 +85,7 @@ class Flood(Indifferent):
     # What `Gaps` needs
 
     held = staticmethod(none_held)  # an order above says itself what it gives up
+    patience_us = 0
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]:

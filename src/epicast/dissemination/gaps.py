@@ -2,8 +2,8 @@
 
 Sources number their messages, so that a process sees by the next number that one is missing. The layers keep a window
 of numbers for each source anyway (`core/window.py`); they say when a window has a hole, and this part waits for
-`grace_us`, in which the message may still come. After that it writes a row `gap` for each range, and the numbers count
-as done: a gap is final, and what comes afterwards is old news. So no message is both told as lost and delivered, and
+`grace_us`, in which the message may still come, and for as long as the layer itself asks for it. After that it writes
+a row `gap` for each range, and the numbers count as done: a gap is final, and what comes afterwards is old news. So no message is both told as lost and delivered, and
 none is told twice.
 
     number above a hole comes --> hole noted --grace_us--> still missing? --> row `gap`, window moved on
@@ -93,6 +93,10 @@ class Counting(Protocol):
     on_hole: Callable[[NodeId, SeqWindow], None]  # called whenever numbers lack below one that came
 
     @property
+    def patience_us(self) -> int:
+        """For so long it asks for a missing number itself; 0: it does not ask."""
+
+    @property
     def windows(self) -> dict[NodeId, SeqWindow]: ...
 
     @property
@@ -108,6 +112,7 @@ class Gaps:
         "_claims",
         "_due",
         "_due_us",
+        "_grace_us",
         "_heard",
         "_last",
         "_own_next",
@@ -149,7 +154,8 @@ class Gaps:
         self.sources_max = 65_536
         self._claims: dict[NodeId, Claim] = {}  # by source
         self._due: dict[tuple[int, NodeId], int] = {}  # by time, in steps: up to which number holes are told
-        self._step_us = -(-config.grace_us // STEPS)
+        self._grace_us = max(config.grace_us, counting.patience_us)
+        self._step_us = -(-self._grace_us // STEPS)
         self._due_us = 0
         self._timer: Timer | None = None
         self._last: dict[NodeId, int] = {}  # the highest number, at the last round
@@ -193,7 +199,7 @@ class Gaps:
 
     def _note(self, source: NodeId, last: int) -> None:
         """What is missing up to this number is told after the grace. Notes of one moment are one."""
-        due = (self.env.now_us() + self.config.grace_us) // self._step_us + 1
+        due = (self.env.now_us() + self._grace_us) // self._step_us + 1
         self._due[due, source] = max(last, self._due.get((due, source), -1))
         if self._timer is None:
             self._arm(due)
@@ -205,7 +211,7 @@ class Gaps:
     def _on_due(self) -> None:
         now_us = self.env.now_us()
         if now_us - self._due_us > STOOD_STILL_US:
-            later = (now_us + self.config.grace_us) // self._step_us + 1
+            later = (now_us + self._grace_us) // self._step_us + 1
             postponed, self._due = self._due, {}
             for (_, source), last in postponed.items():
                 self._due[later, source] = max(last, self._due.get((later, source), -1))

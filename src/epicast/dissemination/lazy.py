@@ -61,6 +61,7 @@ class LazyPush(ABC):
     # What `Gaps` needs
 
     held = staticmethod(none_held)  # an order above says itself what it gives up
+    patience_us = 0
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]:

@@ -38,6 +38,8 @@ class Seen:
 
     __slots__ = ("_ahead_max", "_sources_max", "_streams", "begin", "held", "on_hole", "windows")
 
+    patience_us = 0  # whatever is missing is not asked for
+
     def __init__(self, sources_max: int, ahead_max: int) -> None:
         self._ahead_max, self._sources_max = ahead_max, sources_max
         self.windows: dict[NodeId, SeqWindow] = {}

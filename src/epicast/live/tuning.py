@@ -16,14 +16,16 @@ _TUNED: dict[str, dict[str, dict[str, Any]]] = {
             "recover_max": 4096,
             "one_flow": True,
             "flows_of_one_max": 64,
-        }
+        },
+        "emergent": {"pull_interval_us": 1_000_000},
     },
 }
 """By role and protocol. The documents' streams have five messages a second; live ones may have a thousand times as
 many, and what is to be recovered after a failure must still be there when the failure is noticed. The cap in bytes
 stays. A publisher has one tree for all its topics, as every node takes part in every topic anyway, and needs no more
 than a few. What else a node has to do delays messages that come at that moment, so round trips are measured less often
-than neighbours give signs of life."""
+than neighbours give signs of life. A missing message is told as lost after four pulls, which is not to take half a
+minute."""
 
 
 def tuned(stack: Stack) -> Stack:

@@ -48,9 +48,12 @@ class Node:
         if slot is None:
             return None
         part: Any = (self.membership, self.dissemination, self.order)[slot]
+        counting = part.counted()
+        if stack.gaps is None and counting.patience_us:
+            return None  # it asks for what is missing as long as the run lasts
         config = GapsConfig(heads_interval_us=0) if stack.gaps is None else stack.gaps.config
         assert isinstance(config, GapsConfig)
-        return Gaps(self.env, config, self.membership, part.counted(), lambda: self.dissemination.next_id("")[1])
+        return Gaps(self.env, config, self.membership, counting, lambda: self.dissemination.next_id("")[1])
 
     def parts(self) -> tuple[Any, ...]:
         """What handles messages, in the order that `handler_table` numbers."""
