@@ -20,7 +20,7 @@ class Relay:
     def __init__(self) -> None:
         self.hub: Hub
         self.notes: list[str] = []
-        self.onward = SimpleNamespace(flush=self._written)  # a connection
+        self.onward = SimpleNamespace(flush=self._written, closing=False)  # a connection
         self.waiting = 0  # runs that were sent and not written yet
 
     def _written(self) -> None:
@@ -50,7 +50,7 @@ def relayed(*numbers: int) -> list[str]:
     async def body() -> list[str]:
         relay = Relay()
         hub = relay.hub = make_hub(relay)
-        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, todo=[])
+        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, todo=[], rest_s=0.0)
         frames = FrameReader(1000).feed(b"".join(event_frame(7, number, b"x") for number in numbers))
         hub.received(cast(Any, conn), frames)
         hub._watch.cancel()

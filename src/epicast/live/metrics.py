@@ -53,6 +53,7 @@ METRICS = (
     Metric("epicast_subscriptions", "Open subscriptions"),
     Metric("epicast_subscriber_waiting_messages", "In the queues of all subscribers"),
     Metric("epicast_subscriber_lost_messages_total", "Lost by slow subscribers", counted_as="lost by subscribers"),
+    Metric("epicast_subscriptions_failed_total", "Ended by an error of their own", counted_as="subscriptions failed"),
     Metric("epicast_congested", "1 while publishers wait for a neighbour"),
     Metric("epicast_reassembly_bytes", "Of messages in pieces that are not whole yet"),
     Metric("epicast_flows", "Trees that this process is part of"),
