@@ -271,6 +271,8 @@ def test_a_member_that_takes_nothing_is_cut() -> None:
             attacker.send(Join())
             staying = asyncio.create_task(attacker.stay())
             await until(lambda: ME in siege.node.neighbours)
+            await siege.node.publish("much", much)
+            attacker.send(*map(Activate, siege.node._stack_node.dissemination.flows))
             link = siege.node._hub.links[ME]
             while not link.conn.closing:
                 await siege.node.publish("much", much)

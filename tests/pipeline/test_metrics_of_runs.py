@@ -118,7 +118,7 @@ def test_a_tree_that_stands_costs_one_copy_and_loads_inner_processes(tmp_path: P
     """BR-6 and BR-7."""
     run = simulated(tmp_path, nodes=64, workload={"messages": 60})
     found = measured(run).metrics
-    assert found["copies_per_delivery"] > 1.04
+    assert found["copies_per_delivery"] > found["copies_after_first"] + 0.02  # the first message is flooded
     assert 1.0 <= found["copies_after_first"] < 1.02
     assert 1.0 <= found["copies_second_half"] < 1.02
     assert found["upload_children_correlation"] > 0.95
