@@ -3,8 +3,8 @@
 Sources number their messages, so that a process sees by the next number that one is missing. The layers keep a window
 of numbers for each source anyway (`core/window.py`); they say when a window has a hole, and this part waits for
 `grace_us`, in which the message may still come, and for as long as the layer itself asks for it. After that it writes
-a row `gap` for each range, and the numbers count as done: a gap is final, and what comes afterwards is old news. So no message is both told as lost and delivered, and
-none is told twice.
+a row `gap` for each range, and the numbers count as done: a gap is final, and what comes afterwards is old news. So no
+message is both told as lost and delivered, and none is told twice.
 
     number above a hole comes --> hole noted --grace_us--> still missing? --> row `gap`, window moved on
 
