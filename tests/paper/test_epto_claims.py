@@ -146,7 +146,7 @@ def test_the_last_hop_counts_unless_as_printed() -> None:
     for as_printed in (False, True):
         missing = owed = 0
         for seed in range(3):
-            balls = {"fanout": 3, "rounds": 5, "as_printed": as_printed}
+            balls = {"fanout": 3, "rounds": 5, "as_printed": as_printed, "everybody_throws": False}
             summary, seen = played(scenario(100, clock="global", share=0.1, rounds_of=8, balls=balls), seed)
             missing, owed = missing + seen.holes(), owed + summary.owed
             assert seen.knotted() == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epicast.core.balls_and_bins import fanout, rounds
-from epicast.experiments import catalog, ep_2_3, ep_4, ep_5, ep_6, ep_loss, ep_size, ep_views, epto_bytes
+from epicast.experiments import catalog, ep_2_3, ep_4, ep_5, ep_6, ep_c, ep_loss, ep_size, ep_views, epto_bytes
 from epicast.experiments.claims import Claim, judged
 from tests.pipeline.made_results import MadeResults
 
@@ -17,6 +17,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "ep-4": ep_4.CLAIMS,
     "ep-5": ep_5.CLAIMS,
     "ep-6": ep_6.CLAIMS,
+    "ep-c": ep_c.CLAIMS,
     "ep-loss": ep_loss.CLAIMS,
     "ep-size": ep_size.CLAIMS,
     "ep-views": ep_views.CLAIMS,
@@ -244,6 +245,27 @@ def test_ep_loss_notices_what_differs(check: str, metric: str, value: float, lab
 
 
 # What nobody published
+
+
+def thrown() -> MadeResults:
+    made = sound(c=[1.0, 1.25, 4.0], throws=ep_c.THROWS, nodes=[10, 100])
+    return made.give("holes_staying", 3, c=1.25, throws="document")
+
+
+def test_ep_c_holds_where_the_defaults_leave_hardly_a_hole() -> None:
+    assert set(verdicts("ep-c", thrown()).values()) == {"holds"}
+
+
+@pytest.mark.parametrize(
+    ("check", "metric", "value", "labels"),
+    [
+        ("order", "order_kept_min", 0.9, {"c": 4.0, "throws": "document", "nodes": 10}),
+        ("default", "holes_staying", 7, {"c": 1.25, "throws": "everybody"}),
+        ("everybody", "holes_staying", 4, {"c": 1.25, "throws": "everybody"}),
+    ],
+)
+def test_ep_c_notices_what_differs(check: str, metric: str, value: float, labels: dict[str, Any]) -> None:
+    assert verdicts("ep-c", thrown().give(metric, value, **labels))[f"ep-c.{check}"] == "differs"
 
 
 def viewed() -> MadeResults:

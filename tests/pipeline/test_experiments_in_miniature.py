@@ -25,7 +25,7 @@ from epicast.pipeline.sweep.play import play
 TINY = {"nodes": 40, "warmup": "10s", "drain": "5s"}
 CHURN = "const churn 20% each 1s"
 NEAR_AND_FAR = ("clon-overlay", "clon-traffic", "clon-ttl", "clon-healing")
-TOTAL_ORDER = ("ep-2-3", "ep-4", "ep-5", "ep-6", "ep-loss", "ep-size", "ep-views", "epto-bytes")
+TOTAL_ORDER = ("ep-2-3", "ep-4", "ep-5", "ep-6", "ep-c", "ep-loss", "ep-size", "ep-views", "epto-bytes")
 
 
 def miniature(name: str) -> Experiment:

@@ -58,6 +58,7 @@ class BallsConfig(HeadCountConfig):
     rounds: Annotated[int, msgspec.Meta(ge=0, le=TTL_MAX)] = 0  # the documents' TTL; 0: by the size of the system
     targets: Literal["known", "neighbours"] = "known"  # whom balls are thrown to: the former are the more uniform
     go_on: bool = False  # throw slow copies on after the fastest has reached its end, as the document has it
+    everybody_throws: bool = True  # once, also when the first copy to come has all rounds behind it; the documents: no
     as_printed: bool = False  # the last round's events are of no use to whom they reach (E-E6)
     round_events_max: Size = 32_768  # our guess; publishers wait from an eighth on; above, events of others are dropped
     round_bytes_max: Size = 1 << 23  # our guess; of payloads: from half of it on publishers wait

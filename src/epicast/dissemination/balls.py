@@ -21,6 +21,11 @@ Departure: once the fastest copy of an event has all rounds behind it, a process
 same round no farther either. That saves three copies of four and costs little of what the others reach; `go_on` takes
 it back.
 
+Departure: a process throws what is new to it once, also when the copy has all rounds behind it. Counts follow the
+fastest way through processes whose rounds come one after the other (E-E15): where messages take much less than a round,
+an event reaches TTL within one, thrown by few, and whom those few miss would never get it. `everybody_throws = false`
+takes it back.
+
 Departure: TTL is 7 at least, since the law of large numbers does not hold for a few; and what finds nobody to be thrown
 at stays in the next ball.
 
@@ -65,6 +70,7 @@ class Balls(Indifferent):
         "_collected",
         "_events",
         "_known",
+        "_last_throw",
         "_timer",
         "clock",
         "config",
@@ -98,6 +104,7 @@ class Balls(Indifferent):
         self._collected: dict[int, Level] = {}  # since the last round, by the rounds that each event has behind it
         self._events = 0  # in there; what is in several levels counts in each
         self._known = Memory(env.now_us())  # events that were looked at
+        self._last_throw: Level = {}  # new to us in this round, with all rounds behind them
         self.seen = Seen(SOURCES_MAX, config.round_events_max)  # delivered, where no order is above
         self._timer: Timer | None = None
 
@@ -223,7 +230,9 @@ class Balls(Indifferent):
         seen: Level = {}
         for ttl, level in levels:
             if ttl:
-                self._forget_nonsense(level)
+                news = self._forget_nonsense(level)
+                if self._has_all_rounds(ttl):
+                    self._last_throw.update({key: level[key] for key in news})
             for key in level.keys() & seen.keys():
                 del level[key]
             if ttl < last or not go_on:
@@ -234,6 +243,9 @@ class Balls(Indifferent):
     def _throw(self, levels: list[tuple[int, Level]]) -> None:
         ttl = self.ttl
         going = [(count + 1, level) for count, level in levels if count < ttl]
+        if self._last_throw:
+            going.insert(0, (ttl, self._last_throw))
+            self._last_throw = {}
         self.round_bytes = 0
         if going:
             choose = self.members.acquaintances if self.config.targets == "known" else self.members.sample
@@ -242,6 +254,10 @@ class Balls(Indifferent):
                 self._keep(going)
             for frame in self._frames(going):
                 self.env.send_many(peers, Ball(self.clock.highest, frame))
+
+    def _has_all_rounds(self, ttl: int) -> bool:
+        """May what is new to us be thrown once more all the same?"""
+        return self.config.everybody_throws and ttl >= self.ttl
 
     def _keep(self, levels: list[tuple[int, Level]]) -> None:
         """There is nobody to throw them at just now: as if we had thrown them at ourselves."""
@@ -270,14 +286,17 @@ class Balls(Indifferent):
 
     # Looking at events, each once
 
-    def _forget_nonsense(self, level: Level) -> None:
-        """Before anything is thrown on."""
+    def _forget_nonsense(self, level: Level) -> list[bytes]:
+        """Before anything is thrown on. Returns what is new to us."""
+        news = []
         for key in self._known.unknown(level):
             if self._is_plausible(key):
                 self._known.add(key)
+                news.append(key)
             else:
                 del level[key]
                 self.env.record(Kind.NONSENSE, detail="an event that nobody can have published")
+        return news
 
     def _deliver_new(self, sender: NodeId, ttl: int, level: Level) -> None:
         """Spontaneous order: what came now, whatever else may come."""
@@ -285,6 +304,8 @@ class Balls(Indifferent):
             if self._is_plausible(key):
                 self._known.add(key)
                 _, source, seq = read_key(key)
+                if self._has_all_rounds(ttl):
+                    self._last_throw[key] = level[key]
                 if self.seen.add(source, seq):
                     topic, payload = level[key]
                     self.deliver(Ordered(source, seq, topic, ttl, payload), sender)

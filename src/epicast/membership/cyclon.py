@@ -231,7 +231,10 @@ class Cyclon:
             sent = self.sent
             self._answered()
             self._remember(sender)
-            if sender in self.ages:
+            if len(self.ages) < self.config.view_size:
+                self._add(sender, 0)
+                self.ages[sender] = 0
+            elif sender in self.ages:
                 self._remove(sender, gone=False)  # it has a fresh entry of us instead
         self._merge(msg.entries, sent)
 

@@ -115,7 +115,7 @@ def test_of_an_event_that_comes_with_two_counts_the_higher_is_kept() -> None:
 
 @pytest.mark.parametrize(("go_on", "thrown_on"), [(False, []), (True, [((3, event(5, 7)),)])])
 def test_a_slow_copy_goes_on_after_the_fastest_has_ended_only_if_told_so(go_on: bool, thrown_on: Levels) -> None:
-    process, env, _ = balls(rounds=3, go_on=go_on)
+    process, env, _ = balls(rounds=3, go_on=go_on, everybody_throws=False)
     rounds: list[Levels] = []
     process.on_round = rounds.append
     process.on_ball(1, ball((3, event(5, 7))))
@@ -127,11 +127,26 @@ def test_a_slow_copy_goes_on_after_the_fastest_has_ended_only_if_told_so(go_on: 
 
 def test_an_event_with_all_rounds_behind_it_goes_no_farther() -> None:
     """E-I4."""
-    process, env, got = balls(rounds=3)
+    process, env, got = balls(rounds=3, everybody_throws=False)
     process.on_ball(1, ball((3, event(5, 7))))
     process.end_round()
     assert env.sent(Ball) == []
     assert [source.source for source, _ in got] == [7]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_new_is_thrown_once_even_with_all_rounds_behind_it(ordered: bool) -> None:
+    """E-E15: where rounds follow each other quickly, an event has them behind it before most have thrown it."""
+    process, env, _ = balls(rounds=3)
+    if ordered:
+        process.on_round = lambda levels: None
+    process.on_ball(1, ball((3, event(5, 7))))
+    process.end_round()
+    assert [only.levels for only in thrown(env)] == [((3, event(5, 7)),)]
+    env.take()
+    process.on_ball(2, ball((3, event(5, 7))))
+    process.end_round()
+    assert thrown(env) == []
 
 
 @pytest.mark.parametrize(("as_printed", "seen"), [(False, [(3, event(5, 7))]), (True, [])])
@@ -176,7 +191,7 @@ def test_a_ball_that_was_thrown_is_never_changed() -> None:
 
 def test_the_clock_sees_all_that_comes_whether_or_not_it_is_thrown_on() -> None:
     """E-E2, E-I6."""
-    process, env, _ = balls(rounds=2)
+    process, env, _ = balls(rounds=2, everybody_throws=False)
     process.on_ball(1, ball((2, event(40, 7)), clock=50))
     process.broadcast("t", b"x")
     process.end_round()

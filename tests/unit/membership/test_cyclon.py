@@ -189,12 +189,29 @@ def test_when_the_contacts_are_gone_former_partners_are_asked() -> None:
     process.contacts[7] = None
     process._on_exchange_due()
     process.on_exchange_reply(5, ExchangeReply(()))
+    process.on_link_down(5)
     assert process.peers() == []
     env.take()
     env.advance(2 * S)
     process._on_exchange_due()
     process._on_exchange_due()
     assert [sent.to for sent in sends(env)] == [7, 5]
+
+
+def test_a_partner_that_answered_stays_while_there_is_room() -> None:
+    """In a small system all have the same oldest entry: if each gave it up, nobody would know that process."""
+    process, _, ear = cyclon(ages={5: 3, 6: 1}, exchange_interval_us=S, view_size=3, exchange_size=2)
+    process._on_exchange_due()
+    process.on_exchange_reply(5, ExchangeReply(((8, 4),)))
+    assert process.ages == {5: 0, 6: 2, 8: 4}
+    assert ("down", 5, "alive") not in ear.notes
+
+
+def test_a_partner_that_answered_makes_room_in_a_full_view() -> None:
+    process, _, _ = cyclon(ages={5: 3, 6: 1}, exchange_interval_us=S, view_size=2, exchange_size=2)
+    process._on_exchange_due()
+    process.on_exchange_reply(5, ExchangeReply(((8, 4),)))
+    assert process.ages == {6: 2, 8: 4}
 
 
 @given(st.lists(st.integers(1, 100), max_size=60))
