@@ -25,7 +25,7 @@ class Resolver:
 
 def addresses(seeds: Seeds, **known: list[str]) -> list[Address]:
     resolver: Any = Resolver(**known)
-    return asyncio.run(seeds.addresses(resolver))
+    return [each for lookup in asyncio.run(seeds.lookups(resolver)) for each in lookup.found]
 
 
 def test_a_name_is_looked_up_again_each_time() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from epicast.live.status import joined, printable
+from epicast.live.status import WHY_LENGTH_MAX, joined, printable
 
 if TYPE_CHECKING:
     from epicast.live.node import Node
@@ -65,7 +65,8 @@ class Watch:
             return
         self._alone_s += EVERY_S
         if self._alone_s >= self._patience_s:
-            log.warning("no neighbours for %.0f s: is a seed running, and of the same cluster?", self._alone_s)
+            why = printable(self._node._readiness.why(), WHY_LENGTH_MAX)
+            log.warning("no neighbours for %.0f s: %s", self._alone_s, why)
             self._patience_s *= 2
 
     def _look_at_counters(self) -> None:
