@@ -60,7 +60,7 @@ def advice(reason: str) -> str:
     sort, _, rest = reason.partition(": ")
     if sort == REFUSED:
         return f"refused: {rest}"
-    if reason in _CUT:
+    if reason.removeprefix("broken: ") in _CUT:
         return "it closes connections before it greets; has it no room, or TLS on one side only?"
     if sort == "nonsense":
         return "it speaks another language; TLS on one side only?"

@@ -13,6 +13,7 @@ from epicast.live.ids import Address, parse_address
 
 SEEDS_MAX = 1024
 DEFAULT_PORT = 7946
+LOOKUP_S = 1.0
 _PASSING = (socket.EAI_AGAIN, socket.EAI_FAIL)
 
 
@@ -37,15 +38,22 @@ class Seeds:
         for entry in self._entries:
             if not entry.startswith("@"):
                 parse_address(entry, default_port=DEFAULT_PORT)
+        self._pending: dict[str, asyncio.Task[Lookup]] = {}  # of slow name servers; at most one of each entry
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
     async def lookups(self, loop: asyncio.AbstractEventLoop) -> list[Lookup]:
         """As of now, of the first 1,024 entries. What cannot be read or resolved says why; it may be there the next
-        time."""
+        time. A name that takes long holds up no other."""
         listed = self._listed()[:SEEDS_MAX]
-        return await asyncio.gather(*(_looked_up(loop, entry) for entry in listed))
+        names = dict.fromkeys(entry for entry in listed if isinstance(entry, str))
+        self._pending = {name: self._pending.get(name) or loop.create_task(_looked_up(loop, name)) for name in names}
+        if names:
+            await asyncio.wait(self._pending.values(), timeout=LOOKUP_S)
+        found = [entry if isinstance(entry, Lookup) else _result(entry, self._pending[entry]) for entry in listed]
+        self._pending = {name: task for name, task in self._pending.items() if not task.done()}
+        return found
 
     def _listed(self) -> list[str | Lookup]:
         lines: list[str | Lookup] = []
@@ -54,9 +62,13 @@ class Seeds:
         return lines
 
 
-async def _looked_up(loop: asyncio.AbstractEventLoop, entry: str | Lookup) -> Lookup:
-    if isinstance(entry, Lookup):
-        return entry
+def _result(entry: str, task: asyncio.Task[Lookup]) -> Lookup:
+    if task.done():
+        return task.result()
+    return Lookup(entry, parse_address(entry, default_port=DEFAULT_PORT), (), "it is still being looked up", True)
+
+
+async def _looked_up(loop: asyncio.AbstractEventLoop, entry: str) -> Lookup:
     address = parse_address(entry, default_port=DEFAULT_PORT)
     try:
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
