@@ -36,6 +36,7 @@ class Watch:
         self._counted = dict.fromkeys(TROUBLE, 0)
         self._alone_s = 0.0
         self._patience_s = ALONE_S
+        self._was_first = False
 
     async def run(self) -> None:
         while True:
@@ -60,6 +61,10 @@ class Watch:
         self._look_for_anybody()
 
     def _look_for_anybody(self) -> None:
+        first = self._node._readiness.first()
+        if first and not self._was_first and self._node._seeds:
+            log.info("no other process is there: this node is the first")
+        self._was_first = first
         if joined(self._node):
             self._alone_s, self._patience_s = 0.0, ALONE_S
             return
