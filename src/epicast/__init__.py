@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epicast.core.errors import ConfigError, EpicastError
     from epicast.live.config import Limits
+    from epicast.live.events import Events, NodeEvent
     from epicast.live.messages import Correction, Gap, Message, QueueFull, Receipt, SlowSubscriber, Waiting
     from epicast.live.node import Node
     from epicast.live.subscription import Subscription
-    from epicast.live.sync import SyncNode, SyncSubscription
+    from epicast.live.sync import SyncEvents, SyncNode, SyncSubscription
     from epicast.live.tls import Tls
     from epicast.sim.api import simulate
     from epicast.sim.summary import Summary
@@ -19,15 +20,18 @@ __all__ = [
     "ConfigError",
     "Correction",
     "EpicastError",
+    "Events",
     "Gap",
     "Limits",
     "Message",
     "Node",
+    "NodeEvent",
     "QueueFull",
     "Receipt",
     "SlowSubscriber",
     "Subscription",
     "Summary",
+    "SyncEvents",
     "SyncNode",
     "SyncSubscription",
     "Tls",
@@ -41,9 +45,12 @@ _HOMES = {
     **dict.fromkeys(
         ("Correction", "Gap", "Message", "QueueFull", "Receipt", "SlowSubscriber", "Waiting"), "epicast.live.messages"
     ),
+    "Events": "epicast.live.events",
+    "NodeEvent": "epicast.live.events",
     "Limits": "epicast.live.config",
     "Node": "epicast.live.node",
     "Subscription": "epicast.live.subscription",
+    "SyncEvents": "epicast.live.sync",
     "SyncNode": "epicast.live.sync",
     "SyncSubscription": "epicast.live.sync",
     "Tls": "epicast.live.tls",

@@ -15,6 +15,7 @@ from tests.unit.docs.marked import blocks
 
 PAGE = ROOT / "docs" / "api.md"
 FOR_THE_INSIDE = {  # called by other modules, not by applications
+    epicast.Events: {"offer"},
     epicast.Node: {*vars(Application), "unix_us"},
     epicast.Subscription: {"fail", "offer", "offer_many"},
     epicast.Tls: {"client_context", "server_context"},
@@ -24,6 +25,9 @@ CLASSES = (
     epicast.SyncNode,
     epicast.Subscription,
     epicast.SyncSubscription,
+    epicast.Events,
+    epicast.SyncEvents,
+    epicast.NodeEvent,
     epicast.Message,
     epicast.Gap,
     epicast.Receipt,
@@ -31,7 +35,14 @@ CLASSES = (
     epicast.Correction,
     epicast.Tls,
 )
-NAMED_BY_NOBODY = {"__version__", "Subscription", "SyncSubscription", "Summary"}  # types of what calls return
+NAMED_BY_NOBODY = {
+    "__version__",
+    "Events",
+    "Subscription",
+    "SyncEvents",
+    "SyncSubscription",
+    "Summary",
+}  # types of what calls return
 ELSEWHERE = {"SyncNode.waiting", "SyncNode.take"}  # docs/orders.md
 
 
@@ -119,6 +130,6 @@ def test_every_public_name_is_there_and_in_the_listing(name: str) -> None:
 
 
 def test_a_node_without_async_takes_what_a_node_takes() -> None:
-    for name in ("__init__", "publish", "subscribe", "ready", "take", "waiting"):
+    for name in ("__init__", "publish", "subscribe", "events", "ready", "take", "waiting"):
         ours, theirs = (inspect.signature(getattr(kind, name)) for kind in (epicast.SyncNode, epicast.Node))
         assert ours.parameters == theirs.parameters, name

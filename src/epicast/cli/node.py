@@ -51,6 +51,7 @@ def node(
 ) -> None:
     """Run a node: it joins the cluster of its seeds, or is the first of one, and relays what others publish.
 
+    Without seeds a node is the first at once; one that is among its own seeds, once no other process was heard for 5 s.
     The first line on stdout is its address and that of its admin pages. Ctrl-C and SIGTERM let it leave in good order.
     """
     from epicast.cli.settings import node_settings

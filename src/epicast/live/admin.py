@@ -105,9 +105,8 @@ class Admin:
         return Answer(HTTPStatus.OK, content_type, body)
 
     def _healthz(self, request: Request) -> Answer:
-        if joined(self._node):
-            return _said(HTTPStatus.OK, "joined")
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, "no neighbours")
+        code = HTTPStatus.OK if joined(self._node) else HTTPStatus.SERVICE_UNAVAILABLE
+        return _said(code, self._node._readiness.words())
 
     # Connections
 

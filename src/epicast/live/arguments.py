@@ -13,6 +13,7 @@ from epicast.core.errors import ConfigError, EpicastError
 from epicast.core.ids import PLACE_LENGTH_MAX
 from epicast.live import envelope
 from epicast.live.config import Limits, TraceLevel
+from epicast.live.ids import Address
 from epicast.stacks import stack as stacks
 from epicast.stacks.stack import Stack
 
@@ -25,6 +26,7 @@ _KINDS: dict[str, Any] = {
     "trace_level": TraceLevel,
     "messages_max": PositiveInt | None,
     "bytes_max": PositiveInt | None,
+    "events_max": PositiveInt,
     "wait": bool,
     "timeout": Seconds | None,
 }
@@ -117,6 +119,24 @@ def require_keys(tls: object, *, sign: object, insecure: object) -> None:
         require_instance("tls", tls, Tls, "an epicast.Tls")
     elif sign:
         raise EpicastError("signed messages need the keys of this node: give tls")
+
+
+def require_protection(listen: Address, tls: object, *, insecure: bool) -> None:
+    if tls is None and not listen.loopback and not insecure:
+        raise EpicastError(
+            f"{listen} can be reached by others and there is no TLS: make keys with `epicast keys`, "
+            "listen at 127.0.0.1, or say insecure"
+        )
+
+
+def require_signable(stack: Stack, *, sign: bool) -> None:
+    if sign and stack.dissemination.protocol == "balls":
+        raise EpicastError("what travels in balls cannot be signed: use stack brisa with order total")
+
+
+def require_policy(policy: object) -> None:
+    if policy not in ("block", "drop-oldest", "drop-newest", "disconnect"):
+        raise EpicastError(f"policy: expected block, drop-oldest, drop-newest or disconnect, got {policy!r}")
 
 
 def bytes_of(payload: object) -> bytes:

@@ -48,6 +48,9 @@ class Limits(Config):
     backoff_us: PositiveDuration = 200_000  # after a failed connection; doubles with each, with jitter
     backoff_max_us: PositiveDuration = 10_000_000
     seeds_us: PositiveDuration = 20_000_000  # how often a seed is looked up again once we have neighbours
+    first_us: PositiveDuration = (
+        5_000_000  # a node among its own seeds that hears of no other process for so long is the first
+    )
 
     far_delay_us: Duration = 0  # what goes to other areas is held back for so long, to try out long distances
 

@@ -11,7 +11,6 @@ a connection is told to the hub once: by the loop, by the dial that gave up, or 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from contextlib import suppress
 from math import inf
@@ -22,6 +21,7 @@ from epicast.live.allowance import Allowance
 from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
 from epicast.live.pace import Pace
+from epicast.live.reasons import CLOSED, said
 from epicast.live.same_machine import HERE, remote_of
 from epicast.wire.readers import FrameReader
 
@@ -143,13 +143,13 @@ class Connection(asyncio.BufferedProtocol):
             self.hub.received(self, frames)
 
     def eof_received(self) -> bool:
-        self.reason = self.reason or "closed by the peer"
+        self.reason = self.reason or CLOSED
         self._flush()
         self.deadline(LINGER_S, self.reason)
         return False  # the transport closes itself, once the peer has taken what waits
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.end(_said(error) if error is not None else "closed by the peer")
+        self.end(said(error) if error is not None else CLOSED)
 
     def end(self, reason: str) -> None:
         """It is gone. The hub hears of it once."""
@@ -263,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.closing = True
         self.no_deadline()
-        self.deadline(LINGER_S, "closed by the peer")
+        self.deadline(LINGER_S, CLOSED)
         try:
             if self.transport.can_write_eof():
                 self.transport.write_eof()
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _broke(self, error: Exception) -> None:
         """The transport takes no more calls."""
-        self.cut(f"broken: {_said(error)}")
+        self.cut(f"broken: {said(error)}")
 
     def deadline(self, seconds: float, reason: str) -> None:
         if self._timer is None:
@@ -324,7 +324,3 @@ def _keep_buffers_small(transport: Any, remote: str, size: int) -> None:
     for option, of_size in sizes.items():
         with suppress(OSError, AttributeError):
             link.setsockopt(socket.SOL_SOCKET, option, of_size)
-
-
-def _said(error: Exception) -> str:
-    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

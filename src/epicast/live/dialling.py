@@ -9,7 +9,6 @@ while; probes go there all the same, since joining has a back-off of its own.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from epicast.live.backoff import Backoff
 from epicast.live.connection import Connection
 from epicast.live.hello import CROSSING, YOURSELF
 from epicast.live.ids import Address, address_of
+from epicast.live.reasons import HANDSHAKE_CUT, said
 
 if TYPE_CHECKING:
     from epicast.live.hub import Hub
@@ -56,7 +56,7 @@ class Dialling:
             conn.end("leaving")
             raise
         except Exception as error:  # of many sorts: a name that is none, TLS, a loop that closed what it had opened
-            conn.end(_why(error))
+            conn.end(_why(error, tls=hub.door.secure))
 
     def probe(self, address: Address, tell: Tell) -> None:
         """Find out which process listens at an address."""
@@ -90,6 +90,7 @@ class Dialling:
         if address is not None and conn.reason not in (CROSSING, YOURSELF):
             self._backoff.failed(address, hub.driver.now_us())
             hub.counters["dials failed"] += 1
+            hub.driver.dial_failed(str(target), conn.reason)
         self.found(target, "", conn.reason)
         link = conn.link
         if link is not None and link.conn is None and hub.links.get(link.peer) is link:
@@ -109,9 +110,7 @@ class Dialling:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _why(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__
+def _why(error: BaseException, *, tls: bool) -> str:
+    if tls and isinstance(error, ConnectionResetError):
+        return HANDSHAKE_CUT
+    return said(error)

@@ -134,6 +134,11 @@ class Door:
                 del self._by_address[conn.remote]
 
     @property
+    def secure(self) -> bool:
+        """Is there TLS on every link?"""
+        return self._serving is not None
+
+    @property
     def handshakes(self) -> int:
         """Under way."""
         return len(self._inside)

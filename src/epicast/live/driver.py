@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,6 +33,7 @@ from epicast.wire.streams import Head, Shapes
 
 if TYPE_CHECKING:
     from epicast.live.connection import Connection
+    from epicast.live.events import Happenings
     from epicast.live.hub import Hub
     from epicast.live.recorder import Recorder
 
@@ -51,6 +53,8 @@ class Application(Protocol):
     def gave_up(self, source: str, lost: int, topic: str, why: str) -> None: ...
     def objection(self, event: Any) -> str: ...
     def links_changed(self) -> None: ...
+    def parted(self, peer: str) -> None: ...
+    def connected(self, peer: str) -> None: ...
 
 
 class LiveEnv:
@@ -119,6 +123,8 @@ class LiveEnv:
         driver.hub.counters[f"record {Kind(kind).name.lower()}"] += 1
         if driver.recorder is not None:
             driver.recorder.record(kind, peer, source, seq, hops, topic, detail)
+        if driver.happenings is not None:
+            driver.happenings.recorded(kind, peer, source, detail)
         if kind == Kind.GAP:
             count, _, why = detail.partition(" ")
             driver.app.gave_up(str(source), int(count) if count.isdigit() else 1, topic, why)
@@ -152,6 +158,7 @@ class Driver:
         self._names = {kind: names for kind in kinds if (names := names_in(kind)) is not None}
         self._take_run: Callable[..., Any] | None = getattr(self.node.dissemination, "take_run", None)
         self.orders = Orders(self.node.order)
+        self.happenings: Happenings | None = None  # while an application listens
         self.running = True
 
     def attach(self, hub: Hub) -> None:
@@ -168,10 +175,24 @@ class Driver:
             self.env.record(Kind.LINK_UP, peer)
             self._tell(self.node.on_link_up, peer)
 
-    def link_down(self, peer: str) -> None:
-        if self.running:
-            self.env.record(Kind.LINK_DOWN, peer)
+    def link_down(self, peer: str, reason: str) -> None:
+        if not self.running:
+            return
+        self.env.record(Kind.LINK_DOWN, peer)
+        if self.happenings is None:
             self._tell(self.node.on_link_down, peer)
+        else:
+            self.happenings.link_down(peer, reason, partial(self._tell, self.node.on_link_down, peer))
+        self.app.parted(peer)
+
+    def parted(self, peer: str) -> None:
+        """We have let go of a link."""
+        if self.running:
+            self.app.parted(peer)
+
+    def dial_failed(self, target: str, reason: str) -> None:
+        if self.happenings is not None:
+            self.happenings.dial_failed(target, reason)
 
     def _tell(self, handle: Callable[[str], None], peer: str) -> None:
         """A protocol that fails here leaves all other links as they are."""
@@ -252,8 +273,10 @@ class Driver:
         """Why we have nothing to do with a process now; empty if we have."""
         return "bad signatures: left alone for a while" if self.blame.left_alone(peer, self.now_us()) else ""
 
-    def met(self, peer: str, *, signs: bool) -> None:
+    def met(self, peer: str, *, signs: bool, dialled: bool) -> None:
         """Of two neighbours only one of which signs, neither gets all that is published."""
+        if not dialled and self.running:
+            self.loop.call_soon(self.app.connected, peer)  # once messages can go there
         if signs == self.hub.greeting.signs or peer in self._warned:
             return
         if len(self._warned) >= WARNED_MAX:

@@ -28,6 +28,7 @@ from epicast.live.hello import CROSSING, YOURSELF, Hello, Refusal, Welcome, deco
 from epicast.live.ids import Address, address_of
 from epicast.live.local_calls import LocalCalls
 from epicast.live.pace import LOOK_EVERY_US
+from epicast.live.reasons import NO_GREETING, REFUSED
 from epicast.live.sending import Link, Sending, sort_of
 from epicast.live.told import Told
 from epicast.wire.codec import HEADER_BYTES
@@ -45,13 +46,15 @@ class Driver(Protocol):
     """Who is told what happens on links."""
 
     def link_up(self, peer: str) -> None: ...
-    def link_down(self, peer: str) -> None: ...
+    def link_down(self, peer: str, reason: str) -> None: ...
+    def parted(self, peer: str) -> None: ...
     def message(self, conn: Connection, body: bytes) -> None: ...
     def run(self, conn: Connection, run: Run) -> None: ...
     def dropped(self, peer: str, msg: Message, reason: str) -> None: ...
     def alive(self, peer: str) -> None: ...
     def objection(self, peer: str) -> str: ...
-    def met(self, peer: str, *, signs: bool) -> None: ...
+    def met(self, peer: str, *, signs: bool, dialled: bool) -> None: ...
+    def dial_failed(self, target: str, reason: str) -> None: ...
     def now_us(self) -> int: ...
 
 
@@ -83,7 +86,7 @@ class Hub(Sending):
     def open(self, peer: str) -> None:
         link = self.links.get(peer) or self.reach(peer)
         if link is None:
-            self.loop.call_soon(self._tell_down, peer)
+            self.loop.call_soon(self._tell_down, peer, "unreachable")
             return
         if not link.held:
             link.held = True
@@ -95,6 +98,8 @@ class Hub(Sending):
         if link is None:
             return
         self.end_batch()
+        if link.held:
+            self.loop.call_soon(self._tell_parted, peer)
         link.held = False
         if link.conn is not None:
             link.conn.finish()
@@ -126,7 +131,7 @@ class Hub(Sending):
         for msg in link.waiting:
             self._drop(link.peer, msg, reason)
         if link.held:
-            self.loop.call_soon(self._tell_down, link.peer)
+            self.loop.call_soon(self._tell_down, link.peer, reason)
 
     # Connections: from the loop
 
@@ -135,7 +140,7 @@ class Hub(Sending):
         if self.closed or conn.closing:
             conn.cut("leaving")
             return
-        conn.deadline(self.limits.handshake_us / 1e6, "no greeting in time")
+        conn.deadline(self.limits.handshake_us / 1e6, NO_GREETING)
         if conn.dialled:
             self._greet(conn, self.greeting)
 
@@ -236,7 +241,7 @@ class Hub(Sending):
         if link is not None and link.conn is conn:
             del self.links[conn.peer]
             if link.held:
-                self._tell_down(conn.peer)
+                self._tell_down(conn.peer, conn.reason)
 
     # Greetings
 
@@ -252,7 +257,7 @@ class Hub(Sending):
             known = said.reason in (CROSSING, YOURSELF)
             if known and address_of(said.node):
                 self.dialling.found(conn.target, said.node)
-            conn.cut(said.reason if known else f"refused by the peer: {said.reason}")
+            conn.cut(said.reason if known else f"{REFUSED}: {said.reason}")
         elif not conn.dialled and isinstance(said, Hello):
             self._on_hello(conn, said)
         else:
@@ -316,7 +321,7 @@ class Hub(Sending):
         peer = said.node
         conn.no_deadline()
         self.door.passed(conn)
-        self.driver.met(peer, signs=said.signs)
+        self.driver.met(peer, signs=said.signs, dialled=conn.dialled)
         conn.greeted(peer, Known(self.decoder, self.shapes), self.limits, far=said.area != self.greeting.area)
         conn.since_us = conn.used_us = self.driver.now_us()
         self.end_batch()  # which may be for another connection to it
@@ -335,9 +340,13 @@ class Hub(Sending):
         if link.held and link.conn is not None and self.links.get(link.peer) is link:
             self.driver.link_up(link.peer)
 
-    def _tell_down(self, peer: str) -> None:
+    def _tell_down(self, peer: str, reason: str) -> None:
         if not self.closed:
-            self.driver.link_down(peer)
+            self.driver.link_down(peer, reason)
+
+    def _tell_parted(self, peer: str) -> None:
+        if not self.closed:
+            self.driver.parted(peer)
 
     # Peers that cannot keep up
 

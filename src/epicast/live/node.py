@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -21,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import EpicastError
 from epicast.core.patterns import require_pattern, require_topic
-from epicast.live import arguments, envelope
+from epicast.live import arguments, clock, envelope
 from epicast.live.config import Limits, Policy, TraceLevel
 from epicast.live.connection import Connection
 from epicast.live.door import Door
 from epicast.live.driver import Driver
+from epicast.live.events import EVENTS_MAX, Events, Happenings
 from epicast.live.hello import MAGIC, VERSION, Hello
 from epicast.live.hub import Hub
 from epicast.live.ids import Address, make_id, new_incarnation, parse_address
@@ -94,13 +94,8 @@ class Node:
         self._stack = tuned(with_order(chosen, order, order_settings))
         self.cluster = cluster
         self._tls, self._sign = tls, sign
-        if tls is None and not self._listen.loopback and not insecure:
-            raise EpicastError(
-                f"{self._listen} can be reached by others and there is no TLS: make keys with `epicast keys`, "
-                "listen at 127.0.0.1, or say insecure"
-            )
-        if sign and chosen.dissemination.protocol == "balls":
-            raise EpicastError("what travels in balls cannot be signed: use stack brisa with order total")
+        arguments.require_protection(self._listen, tls, insecure=insecure)
+        arguments.require_signable(chosen, sign=sign)
         self._discovery = tuple(discovery)
         self.limits = arguments.limits_of(limits)
         self._trace, self._trace_level, self._area = trace, trace_level, area
@@ -172,9 +167,10 @@ class Node:
         self._board = Switchboard(self.limits, self._hub.counters, self.unix_us, hold, let_go, has_order, signer_of)
         self._orders.tell_arrivals(self._board.arrived)
         self.takes_runs = self._guard is None  # signatures are looked at one by one
-        self._readiness = Readiness(lambda: bool(self.neighbours) or not (self._seeds or self._discovery))
+        self._readiness, self._happenings = Readiness(self), Happenings(self._driver, self.unix_us)
         self._stack_node = self._driver.node
-        self._joining = Joining(self._hub, self._seeds, address, rng, self._alone, self._stack_node.membership.meet)
+        mine, members = [address, listening], self._stack_node.membership
+        self._joining = Joining(self._hub, self._seeds, mine, rng, members, self._became_first)
         self._running = True  # from here on there is something to stop
         await self._begin(loop, door, address)
 
@@ -218,6 +214,7 @@ class Node:
         tried(self._stack_node.leave)
         self._driver.running = False
         self._board.close()
+        self._happenings.close()
         try:
             await self._hub.shut()
         finally:
@@ -247,7 +244,8 @@ class Node:
     # For the application
 
     async def ready(self, timeout: float | None = 30.0) -> None:
-        """Joined: what we publish from now on reaches others. At once for a node without seeds: it is the first."""
+        """Joined: what we publish from now on reaches others. A node without seeds is the first, and ready at once; one
+        that is among its seeds, when no other process was heard for `first_us`. The error says what is in the way."""
         self._require_running()
         arguments.require(timeout=timeout)
         await self._readiness.wait(timeout)
@@ -280,11 +278,17 @@ class Node:
         self._require_running()
         pattern = require_pattern(pattern)
         arguments.require(messages_max=messages_max, bytes_max=bytes_max)
-        if policy not in ("block", "drop-oldest", "drop-newest", "disconnect"):
-            raise EpicastError(f"policy: expected block, drop-oldest, drop-newest or disconnect, got {policy!r}")
+        arguments.require_policy(policy)
         if order is not None:
             self._orders.require(pattern, order)
         return self._board.subscribe(pattern, policy, messages_max, bytes_max, as_they_come=order == "none")
+
+    def events(self, events_max: int = EVENTS_MAX) -> Events:
+        """From now on: neighbours that come and go, dials that fail, joining, repairs of trees. `events_max`: so many
+        may wait to be taken; the oldest make room."""
+        self._require_running()
+        arguments.require(events_max=events_max)
+        return self._happenings.listen(events_max)
 
     def waiting(self, topic: str | None = None) -> list[Waiting]:
         """The messages that wait for their turn in the total order of their topic. An application that cannot wait may
@@ -425,17 +429,18 @@ class Node:
 
     def links_changed(self) -> None:
         self._readiness.look()
-        if not self._stack_node.membership.peers():
-            self._joining.look_again()
+        self._joining.look_again()
 
-    def _alone(self) -> bool:
-        return not self._stack_node.membership.peers()
+    def parted(self, peer: str) -> None:
+        self._joining.parted(peer)
+
+    def connected(self, peer: str) -> None:
+        self._joining.connected(peer)
+
+    def _became_first(self) -> None:
+        self._readiness.look()
+        self._happenings.first()
 
     # Time
 
-    def unix_us(self) -> int:
-        return time.monotonic_ns() // 1000 + _OFFSET_US
-
-
-_OFFSET_US = (time.time_ns() - time.monotonic_ns()) // 1000
-"""Taken once: a wall clock that is set meanwhile moves nothing here."""
+    unix_us = staticmethod(clock.unix_us)

@@ -15,7 +15,7 @@ from epicast.live.blocking import everything, lines, write_all
 from epicast.live.config import Policy
 from epicast.live.messages import Correction, Gap, Message, Receipt
 from epicast.live.node import Node
-from epicast.live.running import join, on_stop, running, sent, unless
+from epicast.live.running import on_stop, running, sent, unless
 from epicast.live.settings import Settings, make_node
 from epicast.live.subscription import Item
 
@@ -68,7 +68,7 @@ async def _publish_all(
     receipts: bool,
     join_s: float,
 ) -> int:
-    await join(node, join_s)
+    await node.ready(join_s)
     done = unheard = 0
     async for batch in batches:
         got = [await node.publish(topic, payload, headers=headers or None) for payload in batch]
@@ -131,7 +131,7 @@ async def _listen(
     note: Note,
 ) -> None:
     async with node.subscribe(pattern, policy=policy, order=order) as messages:
-        await join(node, join_s)
+        await node.ready(join_s)
         note(f"subscribed to {pattern} as {node.address}")
         try:
             async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""What the commands that run a node share: the loop, signals, and joining with an answer to why it failed."""
+"""What the commands that run a node share: the loop, signals, and an end in good order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from epicast.core.errors import EpicastError
-from epicast.live.hello import Refusal, decode, encode
-from epicast.live.ids import Address
 from epicast.live.node import Node
 from epicast.live.sync import new_loop
-from epicast.wire.codec import HEADER_BYTES
 
 T = TypeVar("T")
 
-ASKED_MAX, ASK_S = 3, 2.0
 SENT_S = 30.0
 LEAVE_S = 8.0
 LOOK_EVERY_S = 0.005
@@ -78,46 +74,6 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | No
         for each in (doing, stopping):
             each.cancel()
         await asyncio.gather(doing, stopping, return_exceptions=True)
-
-
-async def join(node: Node, timeout_s: float) -> None:
-    try:
-        await node.ready(timeout_s)
-    except EpicastError:
-        raise EpicastError(f"nobody let us in within {timeout_s:g} s: {await why_alone(node)}") from None
-
-
-async def why_alone(node: Node) -> str:
-    seeds = await node._seeds.addresses(asyncio.get_running_loop())
-    if not seeds:
-        if node._seeds:
-            return "the seeds have no addresses; are their names right?"
-        return f"nobody of cluster {node.cluster!r} was heard on the local network"
-    return "; ".join([f"{seed}: {await _what_of(node, seed)}" for seed in seeds[:ASKED_MAX]])
-
-
-async def _what_of(node: Node, seed: Address) -> str:
-    try:
-        async with asyncio.timeout(ASK_S):
-            return await _asked(node, seed)
-    except TimeoutError:
-        return "no answer"
-    except (OSError, EOFError, EpicastError) as error:
-        return getattr(error, "strerror", None) or "it speaks another language; TLS on one side only?"
-
-
-async def _asked(node: Node, seed: Address) -> str:
-    reader, writer = await asyncio.open_connection(seed.host, seed.port)
-    try:
-        if node._tls is not None:
-            return "it answers, but does not let us in; are the keys of the same authority, and for our addresses?"
-        body = encode(node._hub.greeting)
-        writer.write(len(body).to_bytes(HEADER_BYTES, "big") + body)
-        size = int.from_bytes(await reader.readexactly(HEADER_BYTES), "big")
-        said = decode(await reader.readexactly(min(size, 4096)))
-        return f"refused: {said.reason}" if isinstance(said, Refusal) else "it answers, but we are no neighbours yet"
-    finally:
-        writer.transport.abort()
 
 
 async def sent(node: Node, timeout_s: float = SENT_S) -> None:

@@ -23,7 +23,7 @@ from epicast.live.admin import Admin
 from epicast.live.blocking import lines, write_all
 from epicast.live.heard import Heard, listen
 from epicast.live.node import Node
-from epicast.live.running import join, on_stop, running, unless
+from epicast.live.running import on_stop, running, unless
 from epicast.live.settings import OFF, Settings, make_node
 from epicast.live.watch import Watch
 
@@ -66,7 +66,7 @@ async def _work(node: Node, *, orders: bool, join_s: float | None) -> None:
     watching = asyncio.create_task(Watch(node).run())
     try:
         if join_s is not None:
-            await join(node, join_s)
+            await node.ready(join_s)
         if orders:
             await obey(node)
         else:

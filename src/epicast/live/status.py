@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FLOWS_MAX = SUBSCRIPTIONS_MAX = 1000
 COUNTERS_MAX = 200
+WHY_LENGTH_MAX = 1000
 CHILDREN_MAX = TOPICS_MAX = PUBLISHERS_MAX = 20
 
 Table = dict[str, Any]
@@ -36,6 +37,8 @@ def status(node: Node) -> Table:
         "started_us": node.started_us,
         "uptime_s": max(0, node.unix_us() - node.started_us) / 1e6,
         "joined": joined(node),
+        "first": node._readiness.first(),
+        "waits_for": "" if joined(node) else printable(node._readiness.why(), WHY_LENGTH_MAX),
         "secure": node._tls is not None,
         "signed": node._sign,
         "neighbours": neighbours,
@@ -175,6 +178,6 @@ def _trace(node: Node) -> Table | None:
     return {"folder": str(node._trace), "level": node._trace_level, "rows_lost": recorder.lost}
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int = 200) -> str:
     """What others say, fit for a terminal and a log."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:most])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epicast.core.errors import EpicastError
 from epicast.live.arguments import require
+from epicast.live.events import EVENTS_MAX, Events, NodeEvent
 from epicast.live.messages import Message, Receipt, Waiting
 from epicast.live.node import Node, Payload
 from epicast.live.subscription import Item, Subscription
@@ -89,6 +90,42 @@ class SyncSubscription:
 
     def close(self) -> None:
         self._node._soon(self._subscription.close)
+
+
+class SyncEvents:
+    """`for event in node.events(): ...`: as `Events`, for code that is not a coroutine."""
+
+    def __init__(self, node: SyncNode, events: Events) -> None:
+        self._node, self._events = node, events
+
+    @property
+    def lost(self) -> int:
+        return self._events.lost
+
+    def get(self, timeout: float | None = None) -> NodeEvent:
+        """The next one. TimeoutError if none comes in time; EpicastError if they are closed."""
+        require(timeout=timeout)
+        event = self._node._call(self._next(timeout))
+        if event is None:
+            raise EpicastError("the events are closed")
+        return event
+
+    async def _next(self, timeout: float | None) -> NodeEvent | None:
+        async with asyncio.timeout(timeout):
+            return await anext(self._events, None)
+
+    def __iter__(self) -> Iterator[NodeEvent]:
+        while (event := self._node._call(self._next(None))) is not None:
+            yield event
+
+    def __enter__(self) -> SyncEvents:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._node._soon(self._events.close)
 
 
 class SyncNode:
@@ -210,6 +247,14 @@ class SyncNode:
             pattern, policy=policy, messages_max=messages_max, bytes_max=bytes_max, order=order
         )
         return SyncSubscription(self, opened)
+
+    def events(self, events_max: int = EVENTS_MAX) -> SyncEvents:
+        """As `Node.events`."""
+
+        async def listen() -> Events:
+            return self._node.events(events_max)
+
+        return SyncEvents(self, self._call(listen()))
 
     def waiting(self, topic: str | None = None) -> list[Waiting]:
         """As `Node.waiting`."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from epicast.live.status import joined, printable
+from epicast.live.status import WHY_LENGTH_MAX, joined, printable
 
 if TYPE_CHECKING:
     from epicast.live.node import Node
@@ -36,6 +36,7 @@ class Watch:
         self._counted = dict.fromkeys(TROUBLE, 0)
         self._alone_s = 0.0
         self._patience_s = ALONE_S
+        self._was_first = False
 
     async def run(self) -> None:
         while True:
@@ -60,12 +61,17 @@ class Watch:
         self._look_for_anybody()
 
     def _look_for_anybody(self) -> None:
+        first = self._node._readiness.first()
+        if first and not self._was_first and self._node._seeds:
+            log.info("no other process is there: this node is the first")
+        self._was_first = first
         if joined(self._node):
             self._alone_s, self._patience_s = 0.0, ALONE_S
             return
         self._alone_s += EVERY_S
         if self._alone_s >= self._patience_s:
-            log.warning("no neighbours for %.0f s: is a seed running, and of the same cluster?", self._alone_s)
+            why = printable(self._node._readiness.why(), WHY_LENGTH_MAX)
+            log.warning("no neighbours for %.0f s: %s", self._alone_s, why)
             self._patience_s *= 2
 
     def _look_at_counters(self) -> None:

@@ -68,6 +68,10 @@ class Node:
             self.gaps.start(first=first)
         self.membership.start(contacts)
 
+    def settled(self) -> bool:
+        """Once the process has neighbours: does what is published from now on have the guarantees of the stack?"""
+        return True
+
     def has_room(self, topic: str) -> bool:
         """May the application publish now, or should the driver wait?"""
         return self.order is None or self.order.has_room(topic)
