@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epicast.experiments import pictures, wording
-from epicast.experiments.claims import Claim, Finding, judged, stat
+from epicast.experiments.claims import Claim, Finding, judged
 from epicast.experiments.epto_words import (
     ALWAYS,
     DELAYS,
