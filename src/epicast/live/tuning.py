@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from epicast.stacks import stack as stacks
-from epicast.stacks.node import counting_slot
+from epicast.stacks.node import heads_wanted
 from epicast.stacks.stack import Stack
 
 _TUNED: dict[str, dict[str, dict[str, Any]]] = {
@@ -29,9 +29,7 @@ than neighbours give signs of life."""
 def tuned(stack: Stack) -> Stack:
     """With room for fast streams, unless the user has said otherwise. Last messages are missed, too, where the
     dissemination does not see to that."""
-    source = dict(stack.source)
-    if counting_slot(stack) is not None:
-        source.setdefault("gaps", {"protocol": "heads"})
+    source = {**stack.source, **heads_wanted(stack)}
     for role, protocols in _TUNED.items():
         said = dict(source.get(role, {}))
         source[role] = {**protocols.get(getattr(stack, role).protocol, {}), **said}

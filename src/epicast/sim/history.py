@@ -99,6 +99,12 @@ class History:
                 else:
                     yield f"node {node} has not got message {message} and does not say so"
 
+    def own_lost(self) -> list[str]:
+        """Publishers that are up and have not delivered what they published."""
+        up = frozenset(self.world.up)
+        lost = [id_ for id_ in self.published_us if id_[0] in up and id_ not in self.got[id_[0]]]
+        return [f"node {message[0]} has not delivered its own message {message}" for message in lost]
+
     def holes(self) -> int:
         """Pairs of a message and a process that was up from its publication to now and has not delivered it."""
         joined_us = self.world.population.joined_us

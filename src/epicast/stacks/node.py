@@ -114,6 +114,14 @@ def counting_slot(stack: Stack) -> int | None:
     return None
 
 
+def heads_wanted(stack: Stack) -> dict[str, dict[str, Any]]:
+    """The tables to add to a deployed stack, so that the last messages of a source are missed too: none if it says how
+    itself, or if its dissemination tells its holes itself."""
+    if stack.gaps is not None or counting_slot(stack) is None:
+        return {}
+    return {"gaps": {"protocol": "heads"}}
+
+
 def handler_table(stack: Stack) -> HandlerTable:
     """Which part of a node handles a message, and with which function: looked up once, for all nodes of a stack."""
     table: HandlerTable = {}
