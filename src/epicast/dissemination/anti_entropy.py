@@ -92,6 +92,10 @@ class AntiEntropy(LazyPush):
         self.started_us = env.now_us()
         self._pull = Periodic(env, config.pull_interval_us, self._on_pull_due) if config.pull != "none" else None
 
+    @property
+    def pulls(self) -> bool:
+        return self._pull is not None
+
     def start(self) -> None:
         if self._pull is not None:
             self._pull.start()

@@ -20,6 +20,9 @@ source itself, who is asked if need be; only where the source does not answer an
 A newcomer is owed nothing from before its beginning. For its first `BEGIN_US` it asks some processes for all heads that
 they know, and begins above them; of a source that none of them had heard of, it is owed everything.
 
+A layer that asks for what it misses, as gossip that pulls does, may get it much later than `grace_us`, where links are
+slow or go one way for a while. Then a hole is told after `pulled_us` only.
+
 Disseminators that ask for what they miss until they get it or give it up aloud, as BRISA does, tell their holes
 themselves and have no such part.
 """
@@ -80,6 +83,7 @@ class Claim:
 
 class GapsConfig(Config):
     grace_us: PositiveDuration = 4_000_000  # our guess: what is not here so long after a later number does not come
+    pulled_us: PositiveDuration = 30_000_000  # our guess, as the patience of orders: likewise, where it is asked for
     heads_interval_us: Duration = 500_000  # our guess; 0: heads are not told, and last messages not missed
     heads_rounds: Annotated[int, msgspec.Meta(ge=1, le=64)] = 10  # our guess; four times as many know it after each
     heads_fanout: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3  # our guess
@@ -91,6 +95,10 @@ class Counting(Protocol):
 
     begin: Begin
     on_hole: Callable[[NodeId, SeqWindow], None]  # called whenever numbers lack below one that came
+
+    @property
+    def pulls(self) -> bool:
+        """Does the layer ask for what it misses, again and again?"""
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]: ...
@@ -108,6 +116,7 @@ class Gaps:
         "_claims",
         "_due",
         "_due_us",
+        "_grace_us",
         "_heard",
         "_last",
         "_own_next",
@@ -149,7 +158,8 @@ class Gaps:
         self.sources_max = 65_536
         self._claims: dict[NodeId, Claim] = {}  # by source
         self._due: dict[tuple[int, NodeId], int] = {}  # by time, in steps: up to which number holes are told
-        self._step_us = -(-config.grace_us // STEPS)
+        self._grace_us = max(config.grace_us, config.pulled_us) if counting.pulls else config.grace_us
+        self._step_us = -(-self._grace_us // STEPS)
         self._due_us = 0
         self._timer: Timer | None = None
         self._last: dict[NodeId, int] = {}  # the highest number, at the last round
@@ -193,7 +203,7 @@ class Gaps:
 
     def _note(self, source: NodeId, last: int) -> None:
         """What is missing up to this number is told after the grace. Notes of one moment are one."""
-        due = (self.env.now_us() + self.config.grace_us) // self._step_us + 1
+        due = (self.env.now_us() + self._grace_us) // self._step_us + 1
         self._due[due, source] = max(last, self._due.get((due, source), -1))
         if self._timer is None:
             self._arm(due)
@@ -205,7 +215,7 @@ class Gaps:
     def _on_due(self) -> None:
         now_us = self.env.now_us()
         if now_us - self._due_us > STOOD_STILL_US:
-            later = (now_us + self.config.grace_us) // self._step_us + 1
+            later = (now_us + self._grace_us) // self._step_us + 1
             postponed, self._due = self._due, {}
             for (_, source), last in postponed.items():
                 self._due[later, source] = max(last, self._due.get((later, source), -1))

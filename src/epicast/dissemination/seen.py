@@ -36,6 +36,8 @@ class Seen:
     """`windows` has those of first streams. Some disseminators begin another stream of numbers for each of their flows,
     with the flow in the upper bits."""
 
+    pulls = False  # balls send nothing again
+
     __slots__ = ("_ahead_max", "_sources_max", "_streams", "begin", "held", "on_hole", "windows")
 
     def __init__(self, sources_max: int, ahead_max: int) -> None:

@@ -2,8 +2,8 @@
 
 Size, network, faults and churn are drawn alike for every stack; limits are those of its protocols. Stacks that promise
 an order get several publishers, who hear each other, and several topics. Stacks that promise no agreement lose
-datagrams all along, and have limits that make them give up: there each hole must be told. Total orders cost the most,
-so their storms have fewer processes.
+datagrams all along, and have limits that make them give up: there each hole must be told. Orders cost more, total ones
+the most, so their storms have fewer processes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ AREAS = (
     "areas 50 1ms 30ms",
 )
 TOPICS = (("stream",), ("a", "b"), ("a", "b", "c"))
-FEW_BALLS = ({}, {}, {"c": 0.5}, {"fanout": 2, "rounds": 4}, {"clock": "global"}, {"drift": 0.5})
-
 Limits = tuple[dict[str, Any], ...]
+
+FEW_BALLS: Limits = ({}, {}, {"c": 0.5}, {"fanout": 2, "rounds": 4}, {"clock": "global"}, {"drift": 0.5})
 
 LIMITS: dict[str, Limits] = {
     "hyparview": (
@@ -86,7 +86,7 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
         known = ", ".join(playable())
         raise EpicastError(f"a storm needs a stack that promises agreement or an order: {known}; got {stack!r}")
     rng = stream(seed, "storm")
-    nodes = round(8 * (4 if "total" in made.promises else 16) ** rng.random())  # small ones as likely as large ones
+    nodes = round(8 * _spread(made) ** rng.random())  # small ones as likely as large ones
     datagrams = rng.random() < 0.25
     seconds = rng.randint(10, 30)
     rate = rng.choice((1, 2, 5))
@@ -111,6 +111,17 @@ def draw(seed: int, stack: str = "brisa") -> Scenario:
     }
     _add_for_orders(stream(seed, "storm of orders"), settings, made, seconds)
     return Scenario.load(settings)
+
+
+def _spread(stack: Stack) -> int:
+    """How many times as large as the smallest storm the largest is."""
+    if "total" in stack.promises:
+        return 4
+    return 8 if _is_ordered(stack) else 16
+
+
+def _is_ordered(stack: Stack) -> bool:
+    return any(order in stack.promises for order in ORDERS)
 
 
 def _fault(rng: Random, seconds: int) -> dict[str, Any]:
@@ -156,7 +167,7 @@ def _churn(rng: Random) -> str:
 def _add_for_orders(rng: Random, settings: dict[str, Any], stack: Stack, seconds: int) -> None:
     """What other stacks do without, from a stream of chance of its own: their storms stay what they were."""
     promises, network = stack.promises, settings["network"]
-    if any(order in promises for order in ORDERS):
+    if _is_ordered(stack):
         rate = rng.choice((4, 8, 16))  # with latencies of up to 100 ms: some answers overtake their questions
         settings["workload"] = {
             "messages": seconds * rate,

@@ -1,10 +1,10 @@
 """What a stack promises, held against what a storm made of it: no more and no less.
 
-    every second        sizes of views, buffers and waiting rooms; parents; nobody in its own view (`checks.unsafe`)
-    at rest             the overlay, as its membership builds it; trees, where they are promised; everything delivered,
-                        where agreement is promised, and otherwise every hole told as a gap
-    from the history    nothing repeated or invented, no publisher without its own message, no false gap, no inversion
-                        of a promised order
+every second        sizes of views, buffers and waiting rooms; parents; nobody in its own view (`checks.unsafe`)
+at rest             the overlay, as its membership builds it; trees, where they are promised; everything delivered,
+                    where agreement is promised, and otherwise every hole told as a gap
+from the history    nothing repeated or invented, no publisher without its own message, no false gap, no inversion
+                    of a promised order
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Judge:
         self.world, self.history = world, History(world)
         self.promises = frozenset(world.stack.promises)
         self._odd_since: dict[str, int] = {}
-        self._all_told = False
+        self._whole = False
 
     def unsafe(self) -> list[str]:
         return checks.unsafe(self.world)
@@ -58,13 +58,15 @@ class Judge:
     def _missing(self) -> list[str]:
         if any(self.world.held_back.values()):
             return ["publishers still wait for room"]
-        if "agreement" in self.promises:
+        agreed = "agreement" in self.promises
+        if agreed and self.world.stack.gaps is None:
             return [] if self.world.all_delivered() else ["messages are missing"]
-        if not self._all_told:  # nothing is published any more: what is whole stays so
+        if not self._whole:  # nothing is published any more: what is whole stays so
             self.world.engine.flush()
-            untold = self._unbegun() or self.history.silent(self._duty_us)[:SHOWN]
-            self._all_told = not untold
-            return untold
+            found = self.history.missing if agreed else self.history.silent
+            lacking = self._unbegun() or found(self._duty_us)[:SHOWN]
+            self._whole = not lacking
+            return lacking
         return []
 
     def _unbegun(self) -> list[str]:
