@@ -115,12 +115,15 @@ class Cyclon:
         self._enter()
 
     def meet(self, contact: NodeId) -> None:
-        if contact == self.env.me or self.left or contact in self.contacts:
+        """It is alive, so it is as good as a fresh entry: that joins two parts which have forgotten each other."""
+        if contact == self.env.me or self.left:
             return
-        if len(self.contacts) >= CONTACTS_MAX:
+        if contact not in self.contacts and len(self.contacts) >= CONTACTS_MAX:
             del self.contacts[next(iter(self.contacts))]
         self.contacts[contact] = None
-        if not self.ages:
+        if self.ages:
+            self._merge(((contact, 0),), ())
+        else:
             self._enter()
 
     def leave(self) -> None:
