@@ -96,6 +96,11 @@ class History:
         if why != "lost":
             self.came[node][source, seq] = None
 
+    def follows(self, message: Id) -> list[Id]:
+        """The messages of other publishers that come before it."""
+        past, source = self._past[message], message[0]
+        return [each for each, bit in self._bits.items() if past & bit and each[0] != source]
+
     # Judgement
 
     def silent(self, duty_us: Callable[[int], int]) -> list[str]:
