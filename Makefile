@@ -41,9 +41,10 @@ bench-pipeline: $(INSTALLED) ## measure the pipeline on a trace of 50 million ro
 bench-live: $(INSTALLED) ## compare live nodes with NATS, Redis, mosquitto and zenoh
 	@$(VENV)/bin/epicast bench live
 
-soak: $(INSTALLED) ## let nodes suffer for long: kills, halts, partitions, hostile bytes, jumping clocks
+soak: $(INSTALLED) ## let nodes suffer for long: kills, halts, partitions, hostile bytes, jumping clocks, 9,000 storms
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_order_chaos.py tests/live/test_fuzz.py \
 		tests/sim/test_epto_under_faults.py
+	@EPICAST_SOAK=1 $(PY) -m pytest -q -n auto tests/sim/test_storms.py
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)
 	@$(call find_python); "$$python" -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/python -m pip install -qq uv

@@ -13,8 +13,8 @@ from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from tests.support.overlays import SECOND
 
-TOLD_US = 10 * SECOND  # after a source fell silent
-HEALED_US = 20 * SECOND  # after processes that stood still or were cut off are back, and have to ask
+# Of three datagrams in ten that are lost some are those that tell heads: mostly it takes a third of that.
+TOLD_US = 60 * SECOND  # after a source fell silent, or after processes that stood still or were cut off are back
 FEW_HOLES = ("simple-gossip", "cyclon-flood")
 HEADS = {"gaps": {"protocol": "heads"}}
 STACKS: dict[str, dict[str, Any]] = {
@@ -25,7 +25,7 @@ STACKS: dict[str, dict[str, Any]] = {
     "scamp-flood": {"stack": "scamp-flood", "overrides": HEADS},
     "cyclon-flood": {"stack": "cyclon-flood", "overrides": HEADS},
     "simple-gossip": {"stack": "simple-gossip", "overrides": HEADS | {"dissemination": {"recent_messages": 4}}},
-    "clon-emergent": {"stack": "clon-emergent", "overrides": HEADS | {"dissemination": {"pull_interval": "1s"}}},
+    "clon-emergent": {"stack": "clon-emergent", "overrides": HEADS},
 }
 BASE: dict[str, Any] = {
     "nodes": 30,
@@ -55,7 +55,7 @@ def test_every_hole_is_told_and_nothing_else(stack: str, fault: str) -> None:
     world = World(scenario, 1, level=Level.DELIVERIES)
     history = History(world)
     world.run()
-    world.run_until(world.now_us + (HEALED_US if FAULTS[fault] else TOLD_US))
+    world.run_until(world.now_us + TOLD_US)
     world.engine.flush()
     silent = history.silent(lambda node: duty_us(world, node))
     assert not silent, world.replay

@@ -58,6 +58,13 @@ def stacks(incomplete: str) -> list[str]:
     return _of(stack.names(), incomplete)
 
 
+def stormy(incomplete: str) -> list[str]:
+    """The stacks that promise what storms judge."""
+    from epicast.sim.storm_draw import playable
+
+    return _of(playable(), incomplete)
+
+
 def experiments(incomplete: str) -> list[str]:
     from epicast.experiments import catalog
 

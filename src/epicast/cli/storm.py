@@ -17,12 +17,17 @@ def storm(
     runs: Annotated[
         int, typer.Option(metavar="N", min=1, max=1_000_000, help="How many, with seeds from there on.")
     ] = 1,
-    stack: Annotated[str, typer.Option(metavar="NAME", help="A named stack.", autocompletion=names.stacks)] = "brisa",
+    stack: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A named stack that promises agreement or an order.", autocompletion=names.stormy
+        ),
+    ] = "brisa",
     engine: Annotated[str, typer.Option(metavar="NAME", help="auto, pure or compiled.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the scenario of the storm and do not run it.")] = False,
 ) -> None:
-    """Play storms: churn, crashes, partitions, loss and pauses, then heal and check.
+    """Play storms: churn, crashes, partitions, loss and pauses, then heal and check what the stack promises.
 
     Exits with 1 if a promise was broken. The same seed plays the same storm again.
     """

@@ -244,13 +244,13 @@ class Recovery:
         flow.root_looks = flow.fruitless = 0
         for source, last in overdue.items():
             window = flow.windows.get(source)
-            lost = 0
+            first, lost = self._next(flow, source), 0
             if window is not None:
                 lost = window.skip_to(begins) if source == flow.root and not window.ahead else window.skip_hole()
             if lost and window is not None:
                 flow.lost_reported += lost
-                why = self.table.refused.why_lost(flow.id, source, window.next)
-                self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{lost} {why}")
+                why = self.table.refused.why_lost(flow.id, source, first + lost)
+                self.env.record(Kind.GAP, source=source, seq=first + lost, detail=f"{lost} {why}")
             else:
                 self._doubt_claims(flow, source, last)
 

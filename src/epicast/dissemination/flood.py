@@ -84,8 +84,8 @@ class Flood(Indifferent):
 
     # What `Gaps` needs
 
+    pulls = False  # nothing is sent again
     held = staticmethod(none_held)  # an order above says itself what it gives up
-    patience_us = 0
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]:
@@ -120,11 +120,12 @@ class Flood(Indifferent):
 
     def _is_new(self, source: NodeId, seq: int, window: SeqWindow) -> bool:
         """Takes note of a number that does not come in turn."""
-        lost = window.lost
+        first, before = window.next, window.lost
         if not window.add(seq):
             return False
-        if window.lost > lost:
-            self.env.record(_GAP, source=source, seq=window.next, detail=f"{window.lost - lost} lost")
+        lost = window.lost - before
+        if lost:
+            self.env.record(_GAP, source=source, seq=first + lost, detail=f"{lost} lost")
         if window.ahead:
             self.on_hole(source, window)
         return True

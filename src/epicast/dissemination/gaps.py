@@ -2,9 +2,9 @@
 
 Sources number their messages, so that a process sees by the next number that one is missing. The layers keep a window
 of numbers for each source anyway (`core/window.py`); they say when a window has a hole, and this part waits for
-`grace_us`, in which the message may still come, and for as long as the layer itself asks for it. After that it writes
-a row `gap` for each range, and the numbers count as done: a gap is final, and what comes afterwards is old news. So no
-message is both told as lost and delivered, and none is told twice.
+`grace_us`, in which the message may still come. After that it writes a row `gap` for each range, and the numbers count
+as done: a gap is final, and what comes afterwards is old news. So no message is both told as lost and delivered, and
+none is told twice.
 
     number above a hole comes --> hole noted --grace_us--> still missing? --> row `gap`, window moved on
 
@@ -18,7 +18,11 @@ A head that one process alone claims makes nobody miss anything at once. It coun
 source itself, who is asked if need be; only where the source does not answer any more is one claim enough.
 
 A newcomer is owed nothing from before its beginning. For its first `BEGIN_US` it asks some processes for all heads that
-they know, and begins above them; of a source that none of them had heard of, it is owed everything.
+they know, and begins above them; of a source that none of them had heard of, it is owed everything. Other newcomers
+know no better: their answers alone count after `ALONE_US` only, when all seem to have come up together.
+
+A layer that asks for what it misses, as gossip that pulls does, may get it much later than `grace_us`, where links are
+slow or go one way for a while. Then a hole is told after `pulled_us` only.
 
 Disseminators that ask for what they miss until they get it or give it up aloud, as BRISA does, tell their holes
 themselves and have no such part.
@@ -44,6 +48,7 @@ from epicast.dissemination.seen import Begin, begin_here
 __all__ = ["Counting", "Gaps", "GapsConfig", "Heights"]
 
 BEGIN_US = 3_000_000  # our guess: a few processes have answered by then
+ALONE_US = 20_000_000  # our guess: so long newcomers wait for the answer of a process that has begun
 STOOD_STILL_US = 1_000_000  # a timer that fires so late shows that we stood still: what came meanwhile is behind it
 STEPS = 5  # in the grace: so exact is the time at which a hole is told
 RANGES_MAX = 64  # told of one source at once; the rest a moment later
@@ -80,6 +85,7 @@ class Claim:
 
 class GapsConfig(Config):
     grace_us: PositiveDuration = 4_000_000  # our guess: what is not here so long after a later number does not come
+    pulled_us: PositiveDuration = 30_000_000  # our guess, as the patience of orders: likewise, where it is asked for
     heads_interval_us: Duration = 500_000  # our guess; 0: heads are not told, and last messages not missed
     heads_rounds: Annotated[int, msgspec.Meta(ge=1, le=64)] = 10  # our guess; four times as many know it after each
     heads_fanout: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3  # our guess
@@ -93,8 +99,8 @@ class Counting(Protocol):
     on_hole: Callable[[NodeId, SeqWindow], None]  # called whenever numbers lack below one that came
 
     @property
-    def patience_us(self) -> int:
-        """For so long it asks for a missing number itself; 0: it does not ask."""
+    def pulls(self) -> bool:
+        """Does the layer ask for what it misses, again and again?"""
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]: ...
@@ -106,6 +112,7 @@ class Counting(Protocol):
 
 class Gaps:
     __slots__ = (
+        "_alone_until_us",
         "_asks",
         "_beginning",
         "_changed",
@@ -154,7 +161,7 @@ class Gaps:
         self.sources_max = 65_536
         self._claims: dict[NodeId, Claim] = {}  # by source
         self._due: dict[tuple[int, NodeId], int] = {}  # by time, in steps: up to which number holes are told
-        self._grace_us = max(config.grace_us, counting.patience_us)
+        self._grace_us = max(config.grace_us, config.pulled_us) if counting.pulls else config.grace_us
         self._step_us = -(-self._grace_us // STEPS)
         self._due_us = 0
         self._timer: Timer | None = None
@@ -163,8 +170,9 @@ class Gaps:
         self._round = 0
         self._round_us = 0  # when the last one was
         self._asks = 0  # rounds in which we ask what we have missed
-        self._heard = False  # has anybody answered?
+        self._heard = 0  # has anybody answered? 1: newcomers alone
         self._beginning = 0  # rounds until we begin
+        self._alone_until_us = 0
         self._rounds = Periodic(env, config.heads_interval_us, self._on_round) if config.heads_interval_us else None
         counting.on_hole = self.notice
         if self._rounds is not None:
@@ -175,6 +183,7 @@ class Gaps:
         if self._rounds is None:
             return
         self.begun, self.begun_us = first, self.env.now_us()
+        self._alone_until_us = self.begun_us + ALONE_US
         self._beginning = -(-BEGIN_US // self.config.heads_interval_us)
         self._rounds.start()
 
@@ -260,7 +269,7 @@ class Gaps:
         if msg.asks:
             self._answer(sender, msg)
             return
-        self._heard = self._heard or msg.answers > 0
+        self._heard = max(self._heard, msg.answers)
         for source, height in msg.heads:
             if type(source) is type(self.env.me) and source != self.env.me:
                 self._hear(sender, source, height)
@@ -377,7 +386,8 @@ class Gaps:
     # The beginning
 
     def _ask_where_to_begin(self) -> None:
-        if self._beginning <= 0 and self._heard:
+        told = self._heard == 2 or (self._heard and self.env.now_us() >= self._alone_until_us)
+        if self._beginning <= 0 and told:
             self._begin_now()
             return
         peers = self.members.acquaintances(self.config.heads_fanout)

@@ -61,7 +61,10 @@ class LazyPush(ABC):
     # What `Gaps` needs
 
     held = staticmethod(none_held)  # an order above says itself what it gives up
-    patience_us = 0
+
+    @property
+    def pulls(self) -> bool:
+        return False  # what is advertised is asked for a few times, at once
 
     @property
     def windows(self) -> dict[NodeId, SeqWindow]:
@@ -77,11 +80,12 @@ class LazyPush(ABC):
         window = self._latest if source == self._latest_source else self._window(source, seq)
         if window is None:
             return False
-        lost = window.lost
+        first, before = window.next, window.lost
         if not window.add(seq):
             return False
-        if window.lost > lost:
-            self.env.record(Kind.GAP, source=source, seq=window.next, detail=f"{window.lost - lost} lost")
+        lost = window.lost - before
+        if lost:
+            self.env.record(Kind.GAP, source=source, seq=first + lost, detail=f"{lost} lost")
         if window.ahead:
             self.on_hole(source, window)
         return True

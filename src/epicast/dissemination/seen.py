@@ -36,14 +36,13 @@ class Seen:
     """`windows` has those of first streams. Some disseminators begin another stream of numbers for each of their flows,
     with the flow in the upper bits."""
 
-    __slots__ = ("_ahead_max", "_sources_max", "_streams", "begin", "held", "on_hole", "windows")
-
-    patience_us = 0  # whatever is missing is not asked for
+    __slots__ = ("_ahead_max", "_sources_max", "_streams", "begin", "held", "on_hole", "pulls", "windows")
 
     def __init__(self, sources_max: int, ahead_max: int) -> None:
         self._ahead_max, self._sources_max = ahead_max, sources_max
         self.windows: dict[NodeId, SeqWindow] = {}
         self._streams: dict[tuple[NodeId, int], SeqWindow] = {}
+        self.pulls = False  # balls send nothing again
         self.begin: Begin = begin_here
         self.held: Callable[[NodeId], Collection[int]] = none_held  # numbers that came, and wait for their turn
         self.on_hole: Callable[[NodeId, SeqWindow], None] = ignore  # numbers lack below the one that was added

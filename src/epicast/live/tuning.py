@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from epicast.stacks import stack as stacks
-from epicast.stacks.node import counting_slot
+from epicast.stacks.node import heads_wanted
 from epicast.stacks.stack import Stack
 
 _TUNED: dict[str, dict[str, dict[str, Any]]] = {
@@ -24,16 +24,13 @@ _TUNED: dict[str, dict[str, dict[str, Any]]] = {
 many, and what is to be recovered after a failure must still be there when the failure is noticed. The cap in bytes
 stays. A publisher has one tree for all its topics, as every node takes part in every topic anyway, and needs no more
 than a few. What else a node has to do delays messages that come at that moment, so round trips are measured less often
-than neighbours give signs of life. A missing message is told as lost after four pulls, which is not to take half a
-minute."""
+than neighbours give signs of life. What is missing is to be pulled several times before it is told as lost."""
 
 
 def tuned(stack: Stack) -> Stack:
     """With room for fast streams, unless the user has said otherwise. Last messages are missed, too, where the
     dissemination does not see to that."""
-    source = dict(stack.source)
-    if counting_slot(stack) is not None:
-        source.setdefault("gaps", {"protocol": "heads"})
+    source = {**stack.source, **heads_wanted(stack)}
     for role, protocols in _TUNED.items():
         said = dict(source.get(role, {}))
         source[role] = {**protocols.get(getattr(stack, role).protocol, {}), **said}

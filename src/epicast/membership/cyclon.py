@@ -11,6 +11,9 @@ Joining keeps everybody's number of incoming arcs: each walk puts the joiner in 
 joiner. Walks end early where views name the dead, so the contact answers with some entries of its own, too; a joiner
 without an answer turns to another contact every period, at last to those that once exchanged entries with it.
 
+Departure: who did not answer is remembered, and an entry of it that is older than our question is not taken back. Where
+views are as large as the system every view would get the dead from the others again, and nobody would be forgotten.
+
 Errata obeyed: the partner and what makes room are chosen by age, and the own entry starts at zero (E-CLON-5).
 """
 
@@ -35,6 +38,7 @@ AGE_MAX = (1 << 31) - 1
 ENTRIES_MAX = 1024
 CONTACTS_MAX = 64
 PARTNERS_MAX = 8
+SILENT_MAX = 256  # our guess; processes that did not answer; at the cap the one asked first may come back in once
 
 Entries = Annotated[
     tuple[tuple[NodeId, Annotated[int, msgspec.Meta(ge=0, le=AGE_MAX)]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
@@ -78,7 +82,7 @@ class CyclonConfig(Config):
 class Cyclon:
     __slots__ = (
         *("_exchange", "_timer", "ages", "asked", "config", "contacts", "entering", "env", "left", "listener"),
-        *("partners", "sent", "untried"),
+        *("partners", "period", "sent", "silent", "untried", "_asked_in"),
     )
 
     handles: ClassVar[tuple[type[Message], ...]] = (Enter, EnterWalk, Exchange, ExchangeReply)
@@ -94,6 +98,9 @@ class Cyclon:
         self.entering: NodeId | None = None  # the contact that was asked, until anybody answers
         self.asked: NodeId | None = None  # whose answer we await
         self.sent: tuple[NodeId, ...] = ()  # what we offered it
+        self.silent: dict[NodeId, int] = {}  # who did not answer, and in which of our periods it was asked
+        self.period = 0
+        self._asked_in = 0
         self.left = False
         self._timer: Timer | None = None
         self._exchange = Periodic(env, config.exchange_interval_us, self._on_exchange_due)
@@ -108,12 +115,15 @@ class Cyclon:
         self._enter()
 
     def meet(self, contact: NodeId) -> None:
-        if contact == self.env.me or self.left or contact in self.contacts:
+        """It is alive, so it is as good as a fresh entry: that joins two parts which have forgotten each other."""
+        if contact == self.env.me or self.left:
             return
-        if len(self.contacts) >= CONTACTS_MAX:
+        if contact not in self.contacts and len(self.contacts) >= CONTACTS_MAX:
             del self.contacts[next(iter(self.contacts))]
         self.contacts[contact] = None
-        if not self.ages:
+        if self.ages:
+            self._merge(((contact, 0),), ())
+        else:
             self._enter()
 
     def leave(self) -> None:
@@ -199,6 +209,7 @@ class Cyclon:
     # Exchanging
 
     def _on_exchange_due(self) -> None:
+        self.period += 1
         if not self.ages or self.entering is not None:
             self._enter()
             return
@@ -209,13 +220,14 @@ class Cyclon:
         oldest = max(self.ages, key=self.ages.__getitem__)
         others = [peer for peer in self.ages if peer != oldest]
         offered = sample(self.env.rng, others, self.config.exchange_size - 1)
-        self.asked, self.sent = oldest, (oldest, *offered)
+        self.asked, self.sent, self._asked_in = oldest, (oldest, *offered), self.period
         self._timer = self.env.after(self.config.reply_timeout_us, self._on_no_reply, oldest)
         self.env.send(oldest, Exchange(((self.env.me, 0), *((peer, self.ages[peer]) for peer in offered))))
 
     def on_exchange(self, sender: NodeId, msg: Exchange) -> None:
         if self.left:
             return
+        self.silent.pop(sender, None)
         given = sample(self.env.rng, [peer for peer in self.ages if peer != sender], len(msg.entries))
         self.env.send(sender, ExchangeReply(tuple([(peer, self.ages[peer]) for peer in given])))
         self._merge(msg.entries, given)
@@ -240,6 +252,10 @@ class Cyclon:
 
     def _on_no_reply(self, peer: NodeId) -> None:
         self._answered()
+        self.silent.pop(peer, None)
+        self.silent[peer] = self._asked_in
+        if len(self.silent) > SILENT_MAX:
+            del self.silent[next(iter(self.silent))]
         if peer in self.ages:
             self._remove(peer, gone=True)
 
@@ -259,18 +275,24 @@ class Cyclon:
         """In a full view they take the places of what the other side has now, then of the oldest."""
         spare = [peer for peer in sent if peer in self.ages]
         for peer, age in tuple(entries)[: self.config.view_size]:
-            if peer == self.env.me or peer in self.ages:
+            if peer == self.env.me or peer in self.ages or self._is_old_news(peer, age):
                 continue
             if len(self.ages) >= self.config.view_size:
                 victim = spare.pop() if spare else max(self.ages, key=self.ages.__getitem__)
                 self._remove(victim, gone=False)
             self._add(peer, age)
 
+    def _is_old_news(self, peer: NodeId, age: int) -> bool:
+        """It was made before we asked this process and got no answer."""
+        asked_in = self.silent.get(peer)
+        return asked_in is not None and age >= self.period - asked_in
+
     # The view
 
     def _add(self, peer: NodeId, age: int) -> None:
         if peer != self.env.me and peer not in self.ages:
             self.ages[peer] = age
+            self.silent.pop(peer, None)
             self.listener.neighbour_up(peer)
 
     def _remove(self, peer: NodeId, *, gone: bool) -> None:

@@ -35,6 +35,7 @@ from epicast.ordering.stable import EptoConfig, Level
 __all__ = ["EptoIds", "EptoIdsConfig"]
 
 STOOD_STILL_US = 1_000_000  # between two rounds: at least
+TOO_FAR = "a time far in the future"
 _TIMESTAMP_BYTES = 8
 _TOTAL = bytes([trailer.TOTAL])
 
@@ -88,6 +89,11 @@ class EptoIds(TotalOrder):
             self.env.record(Kind.NONSENSE, sender, event.source, event.seq, topic=event.topic, detail=str(error))
             return
         me, balls = self.env.me, self.balls
+        if not balls.clock.plausible(timestamp):
+            # Nobody sends it again, and our own idea of the time may be wrong: we may have stood still.
+            self.env.record(Kind.NONSENSE, sender, event.source, event.seq, topic=event.topic, detail=TOO_FAR)
+            self.order.refuse(event.source, event.seq, event.topic, TOO_FAR)
+            return
         key = make_key(timestamp, event.source, event.seq)
         if sender == me:
             self.env.record(Kind.PUBLISH, me, me, event.seq, 0, event.topic, detail=str(timestamp))
@@ -96,13 +102,12 @@ class EptoIds(TotalOrder):
         # Nobody says how old it is: as young as can be. It counts from the next round on.
         self.order.take(key, balls.round, event.hops, event.topic, payload)
 
-    def _undress(self, dressed: bytes) -> tuple[bytes, int]:
+    @staticmethod
+    def _undress(dressed: bytes) -> tuple[bytes, int]:
         payload, said = trailer.split(dressed)
         timestamp = int.from_bytes(said[1:], "big")
         if said[:1] != _TOTAL or len(said) != 1 + _TIMESTAMP_BYTES or timestamp > TIMESTAMP_MAX:
             raise WireError("not a place in a total order")
-        if not self.balls.clock.plausible(timestamp):
-            raise WireError("a time far in the future")
         return payload, timestamp
 
     def on_round(self, levels: list[tuple[int, Level]]) -> None:

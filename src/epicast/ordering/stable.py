@@ -175,6 +175,11 @@ class StableOrder:
         if not self.seen.holds(source, seq) if bare else self.seen.add(source, seq):
             self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
 
+    def refuse(self, source: NodeId, seq: int, topic: str, why: str) -> None:
+        """It came and cannot be put in order: a hole that is told."""
+        if self.seen.add(source, seq):
+            self.env.record(Kind.GAP, source=source, seq=seq, topic=topic, detail=f"1 {why}")
+
     def _take_late(self, late: Pending) -> None:
         self.late += 1
         if self.config.late == "correct" and late.payload is not None:

@@ -1,4 +1,4 @@
-"""What must hold of a world's overlay and trees: at every instant (`unsafe`) and once it has come to rest.
+"""What must hold of a world's overlay, trees and orders: at every instant (`unsafe`) and once it has come to rest.
 
 Each check returns what is wrong, one line each, with the processes concerned; nothing means that all is well.
 """
@@ -21,8 +21,12 @@ def _unsafe_node(me: int, node: Any) -> Iterator[str]:
     members, spread = node.membership, node.dissemination
     if hasattr(members, "passive"):
         yield from _unsafe_views(me, members)
+    elif hasattr(members, "ages"):
+        yield from _unsafe_entries(me, members)
     for flow in getattr(spread, "flows", {}).values():
         yield from _unsafe_flow(me, spread, flow)
+    if node.order is not None:
+        yield from _unsafe_order(me, node.order)
 
 
 def _unsafe_views(me: int, members: Any) -> Iterator[str]:
@@ -35,6 +39,27 @@ def _unsafe_views(me: int, members: Any) -> Iterator[str]:
         yield f"node {me} is in its own view"
     if any(peer in passive for peer in active):
         yield f"node {me} has an active neighbour in its passive view"
+
+
+def _unsafe_entries(me: int, members: Any) -> Iterator[str]:
+    if len(members.ages) > members.config.view_size:
+        yield f"node {me} has a view of {len(members.ages)}; the limit is {members.config.view_size}"
+    if me in members.ages:
+        yield f"node {me} is in its own view"
+
+
+def _unsafe_order(me: int, order: Any) -> Iterator[str]:
+    """Of the room of a FIFO or causal order, and of the events of a total one."""
+    room, stable = getattr(order, "room", order), getattr(order, "order", None)
+    if hasattr(room, "streams"):
+        config = room.config
+        fullest = max((len(stream.ahead) for stream in room.streams.values()), default=0)
+        if len(room.waiting) > config.waiting_max or fullest > config.ahead_max:
+            yield f"node {me} lets {len(room.waiting)} messages wait, {fullest} of one stream"
+        if len(room.streams) > config.streams_max:
+            yield f"node {me} keeps {len(room.streams)} streams; the limit is {config.streams_max}"
+    if stable is not None and len(stable.pending) > stable.config.pending_max:
+        yield f"node {me} lets {len(stable.pending)} events wait; the limit is {stable.config.pending_max}"
 
 
 def _unsafe_flow(me: int, spread: Any, flow: Any) -> Iterator[str]:
@@ -50,11 +75,25 @@ def _unsafe_flow(me: int, spread: Any, flow: Any) -> Iterator[str]:
         yield f"node {me} buffers {len(flow.buffer)} messages"
 
 
+def is_symmetric(world: World) -> bool:
+    """Do both ends of a link hold it? Otherwise views are entries about others, who may know nothing of it."""
+    role: Any = world.stack.membership
+    return role.protocol == "hyparview" or bool(getattr(role.config, "symmetric", False))
+
+
 def overlay(world: World) -> list[str]:
-    """At rest: neighbours are up and everyone reaches everyone (H-I5)."""
+    """At rest: neighbours are up and everyone reaches everyone (H-I5), whichever way an entry points."""
     views = _views(world)
     wrong = [f"node {a} holds {b}, which is gone" for a, view in views.items() for b in view if b not in views]
-    return wrong or _connected(views)
+    return wrong or _connected(views if is_symmetric(world) else _both_ways(views))
+
+
+def _both_ways(views: dict[int, list[Any]]) -> dict[int, list[Any]]:
+    both = {node: list(view) for node, view in views.items()}
+    for node, view in views.items():
+        for peer in view:
+            both[peer].append(node)
+    return both
 
 
 def thin(world: World) -> list[str]:
@@ -87,7 +126,7 @@ def stranded(world: World) -> list[int]:
 
 
 def _known(members: Any) -> Iterator[int]:
-    for view in ("active", "passive", "lost", "contacts", "view", "in_view", "seeds"):
+    for view in ("active", "passive", "lost", "contacts", "view", "in_view", "seeds", "ages", "partners"):
         yield from getattr(members, view, ())
 
 

@@ -15,11 +15,21 @@ import numpy as np
 
 from epicast.core.records import Kind
 from epicast.sim.world import World
+from epicast.stacks.stack import Stack
 from epicast.trace.batch import Batch
 
+STREAM_BITS = 40  # of a number are those within its flow
 Id = tuple[int, int]  # source, number
 KINDS = tuple(map(int, (Kind.PUBLISH, Kind.DELIVER, Kind.GAP)))
 SHOWN = 5
+
+
+def _counts_alone(stack: Stack) -> bool:
+    """Does a range of lost messages tell how many they are, not which? Causal orders number what a source publishes on
+    all topics, BRISA what it publishes on each."""
+    return (
+        stack.ordering is not None and stack.ordering.protocol == "causal" and stack.dissemination.protocol == "brisa"
+    )
 
 
 class History:
@@ -28,15 +38,18 @@ class History:
     def __init__(self, world: World) -> None:
         self.world = world
         self.published_us: dict[Id, int] = {}
+        self.last_us: dict[Id, int] = {}  # when it was delivered for the last time anywhere
         self.topics: dict[Id, int] = {}
         self.got: dict[int, dict[Id, None]] = defaultdict(dict)  # by process, in its order
         self.told: dict[int, dict[Id, int]] = defaultdict(dict)  # and when
+        self.came: dict[int, dict[Id, None]] = defaultdict(dict)  # those of them that came, and were not delivered
         self.vague: dict[int, dict[int, int]] = defaultdict(dict)  # how many of a source, no one says which
         self.wrong: list[str] = []  # what was seen as it happened
         self._bits: dict[Id, int] = {}
         self._past: dict[Id, int] = {}
         self._known: dict[int, int] = defaultdict(int)  # by process: what it delivered, and all that comes before
         self._inverted: list[str] = []
+        self._counts_alone = _counts_alone(world.stack)
         world.sinks.append(self._take)
 
     def _take(self, batch: Batch) -> None:
@@ -47,7 +60,7 @@ class History:
             if kind == Kind.PUBLISH:
                 self._publish(time_us, node, (source, seq), topic)
             elif kind == Kind.DELIVER:
-                self._deliver(node, (source, seq))
+                self._deliver(time_us, node, (source, seq))
             else:
                 self._tell(time_us, node, source, seq, names[detail])
 
@@ -57,7 +70,7 @@ class History:
         self._past[message] = self._known[node]
         self._known[node] |= bit
 
-    def _deliver(self, node: int, message: Id) -> None:
+    def _deliver(self, time_us: int, node: int, message: Id) -> None:
         if message not in self.published_us:
             self.wrong.append(f"node {node} delivered {message}, which nobody published")
             return
@@ -66,6 +79,7 @@ class History:
         if message in self.told[node]:
             self.wrong.append(f"node {node} delivered {message}, which it had told as lost")
         self.got[node][message] = None
+        self.last_us[message] = time_us
         bit, known = self._bits[message], self._known[node]
         if known & bit and message[0] != node:
             self._inverted.append(f"node {node} delivered {message} after something that follows it")
@@ -73,12 +87,19 @@ class History:
 
     def _tell(self, time_us: int, node: int, source: int, seq: int, detail: str) -> None:
         count, _, why = detail.partition(" ")
-        if seq < 0:
+        if seq < 0 or (why == "lost" and self._counts_alone):
             self.vague[node][source] = self.vague[node].get(source, 0) + int(count)
             return
         lost = range(seq - int(count), seq) if why == "lost" else range(seq, seq + 1)
         for number in lost:
             self.told[node].setdefault((source, number), time_us)
+        if why != "lost":
+            self.came[node][source, seq] = None
+
+    def follows(self, message: Id) -> list[Id]:
+        """The messages of other publishers that come before it."""
+        past, source = self._past[message], message[0]
+        return [each for each, bit in self._bits.items() if past & bit and each[0] != source]
 
     # Judgement
 
@@ -86,6 +107,15 @@ class History:
         """Messages that a process is owed and neither has nor has told as lost. `duty_us`: from when on it is owed
         everything."""
         return list(self._silent(duty_us))
+
+    def missing(self, duty_us: Callable[[int], int]) -> list[str]:
+        """Messages that a process is owed and has not got, told or not."""
+        return [
+            f"node {node} has not got message {message}"
+            for node in self.world.up
+            for message, time_us in self.published_us.items()
+            if time_us >= duty_us(node) and message not in self.got[node]
+        ]
 
     def _silent(self, duty_us: Callable[[int], int]) -> Iterator[str]:
         for node in self.world.up:
@@ -99,6 +129,12 @@ class History:
                 else:
                     yield f"node {node} has not got message {message} and does not say so"
 
+    def own_lost(self) -> list[str]:
+        """Publishers that are up and have not delivered what they published."""
+        up = frozenset(self.world.up)
+        lost = [id_ for id_ in self.published_us if id_[0] in up and id_ not in self.got[id_[0]]]
+        return [f"node {message[0]} has not delivered its own message {message}" for message in lost]
+
     def holes(self) -> int:
         """Pairs of a message and a process that was up from its publication to now and has not delivered it."""
         joined_us = self.world.population.joined_us
@@ -110,18 +146,38 @@ class History:
         )
 
     def false_gaps(self) -> list[str]:
-        """Told as lost, and delivered; or never owed, or never published."""
-        found, joined_us = [], self.world.population.joined_us
+        """Told as lost, and delivered; or never published; or neither owed nor come."""
+        return [*self._false_names(), *self._false_counts()]
+
+    def _false_names(self) -> Iterator[str]:
         for node, told in self.told.items():
             for message in told:
-                published_us = self.published_us.get(message)
                 if message in self.got[node]:
-                    found.append(f"node {node} told {message} as lost, and delivered it")
-                elif published_us is None:
-                    found.append(f"node {node} told {message} as lost, which nobody published")
-                elif published_us < joined_us[node]:
-                    found.append(f"node {node} told {message} as lost, which was published before it came up")
-        return found
+                    yield f"node {node} told {message} as lost, and delivered it"
+                elif message not in self.published_us:
+                    yield f"node {node} told {message} as lost, which nobody published"
+                elif message not in self.came[node] and not self._is_owed(node, message):
+                    yield f"node {node} told {message} as lost, which was published before it came up"
+
+    def _is_owed(self, node: int, message: Id) -> bool:
+        """A process may miss what was published or on its way to others after it came up, and what follows anything of
+        the same source that it got."""
+        joined_us = self.world.population.joined_us[node]
+        if max(self.published_us[message], self.last_us.get(message, 0)) >= joined_us:
+            return True
+        source, number = message
+        stream = number >> STREAM_BITS
+        came = (*self.got[node], *self.came[node])
+        return any(s == source and n >> STREAM_BITS == stream and n < number for s, n in came)
+
+    def _false_counts(self) -> Iterator[str]:
+        """More than are not delivered. Another layer may have told the same ones by their numbers."""
+        for node, counts in self.vague.items():
+            got = self.got[node]
+            for source, count in counts.items():
+                left = sum(1 for each in self.published_us if each[0] == source and each not in got)
+                if count > left:
+                    yield f"node {node} told {count} messages of {source} as lost, and can lack {left}"
 
     def inversions(self, order: str) -> list[str]:
         if order == "fifo":

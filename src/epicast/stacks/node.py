@@ -49,7 +49,7 @@ class Node:
             return None
         part: Any = (self.membership, self.dissemination, self.order)[slot]
         counting = part.counted()
-        if stack.gaps is None and counting.patience_us:
+        if stack.gaps is None and counting.pulls:
             return None  # it asks for what is missing as long as the run lasts
         config = GapsConfig(heads_interval_us=0) if stack.gaps is None else stack.gaps.config
         assert isinstance(config, GapsConfig)
@@ -119,6 +119,14 @@ def counting_slot(stack: Stack) -> int | None:
         if role is not None and hasattr(role.make, "counted"):
             return slot
     return None
+
+
+def heads_wanted(stack: Stack) -> dict[str, dict[str, Any]]:
+    """The tables to add to a deployed stack, so that the last messages of a source are missed too: none if it says how
+    itself, or if its dissemination tells its holes itself."""
+    if stack.gaps is not None or counting_slot(stack) is None:
+        return {}
+    return {"gaps": {"protocol": "heads"}}
 
 
 def handler_table(stack: Stack) -> HandlerTable:

@@ -481,7 +481,7 @@ def test_what_everyone_has_lost_is_given_up_aloud() -> None:
     for _ in range(LAST_RESORT_MAX + 3):
         look(tree)
         tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 3),)))
-    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=3, detail="2 lost")]
     assert look(tree) == []
 
 
@@ -529,7 +529,7 @@ def test_what_the_source_has_lost_is_given_up_at_once() -> None:
     for peer in (1, 0):
         tree.brisa.on_baseline(peer, Baseline(FLOW, ((0, 3),)))
     assert look(tree) == []
-    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=3, detail="2 lost")]
 
 
 def test_who_could_not_help_once_is_asked_again_for_something_else() -> None:
@@ -574,7 +574,7 @@ def test_neighbours_that_never_answer_are_not_asked_for_ever() -> None:
     assert tree.env.records == []
     tree.brisa.on_baseline(0, Baseline(FLOW, ((0, 3),)))
     look(tree)
-    assert tree.env.records == [Record(Kind.GAP, source=0, seq=4, detail="2 lost")]
+    assert tree.env.records == [Record(Kind.GAP, source=0, seq=3, detail="2 lost")]
 
 
 def test_as_long_as_something_comes_neighbours_are_asked_on() -> None:

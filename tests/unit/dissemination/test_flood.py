@@ -80,6 +80,13 @@ def test_sources_above_the_cap_are_dropped_and_counted() -> None:
     assert env.records == [Record(Kind.NONSENSE, source=9, seq=3, detail="too many sources")]
 
 
+def test_at_the_cap_the_oldest_hole_is_told_by_its_own_numbers() -> None:
+    process, env, _ = flood(ahead_max=2)
+    for seq in (0, 3, 4, 6):
+        process.on_gossip(1, Gossip(9, seq, 1, "t", b""))
+    assert env.records == [Record(Kind.GAP, source=9, seq=3, detail="2 lost")], "1 and 2; 3 and 4 came"
+
+
 def test_a_process_without_neighbours_delivers_to_itself() -> None:
     process, env, got = flood(peers=())
     process.broadcast("t", b"x")

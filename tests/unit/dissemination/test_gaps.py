@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epicast.core.recording import Record, RecordingEnv, Send
 from epicast.core.records import Kind
-from epicast.dissemination.gaps import BEGIN_US, Gaps, GapsConfig, Heights
+from epicast.dissemination.gaps import ALONE_US, BEGIN_US, Gaps, GapsConfig, Heights
 from epicast.dissemination.seen import Seen
 from tests.support.neighbours import Members
 
@@ -13,8 +13,9 @@ SECOND = 1_000_000
 GRACE_US = GapsConfig().grace_us
 
 
-def process(*, first: bool = True, own: int = 0) -> tuple[Gaps, Seen, RecordingEnv]:
+def process(*, first: bool = True, own: int = 0, pulls: bool = False) -> tuple[Gaps, Seen, RecordingEnv]:
     env, seen = RecordingEnv(ME), Seen(100, 100)
+    seen.pulls = pulls
     gaps = Gaps(env, GapsConfig(), Members((2, 3, 4)), seen, lambda: own)  # type: ignore[arg-type]
     gaps.start(first=first)
     return gaps, seen, env
@@ -44,6 +45,16 @@ def test_what_comes_within_the_grace_is_not_told_and_what_comes_after_it_is_old_
     env.advance(2 * GRACE_US)
     assert env.records == [gap(4, 1)]
     assert not seen.add(SOURCE, 3)
+
+
+def test_where_what_is_missing_is_asked_for_it_has_longer() -> None:
+    _, seen, env = process(pulls=True)
+    seen.add(SOURCE, 0)
+    seen.add(SOURCE, 2)
+    env.advance(GapsConfig().pulled_us - 1)
+    assert env.records == []
+    env.advance(GapsConfig().pulled_us)
+    assert env.records == [gap(2, 1)]
 
 
 def test_what_came_and_waits_for_its_turn_is_not_missing() -> None:
@@ -149,6 +160,22 @@ def test_a_newcomer_that_nobody_has_answered_misses_nothing() -> None:
     seen.add(SOURCE, 43)
     env.advance(2 * GRACE_US)
     assert env.records == []
+
+
+def test_newcomers_alone_do_not_say_where_duty_begins_unless_nobody_else_is_there() -> None:
+    gaps, _, env = process(first=False)
+    env.advance(SECOND)
+    gaps.on_heights(2, Heights((), answers=1))
+    env.advance(2 * BEGIN_US)
+    assert not gaps.begun
+    gaps.on_heights(3, Heights(((SOURCE, 40),), answers=2))
+    env.advance(SECOND)
+    assert gaps.begun
+    assert gaps.base == {SOURCE: 41}
+    alone, _, env = process(first=False)
+    alone.on_heights(2, Heights((), answers=1))
+    env.advance(ALONE_US + SECOND)
+    assert alone.begun
 
 
 def test_of_a_source_that_nobody_had_heard_of_everything_is_owed() -> None:

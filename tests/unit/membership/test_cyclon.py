@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from epicast.core.errors import ConfigError
 from epicast.core.recording import RecordingEnv, Send
-from epicast.membership.cyclon import PARTNERS_MAX, Cyclon, CyclonConfig, Enter, EnterWalk, Exchange, ExchangeReply
+from epicast.membership.cyclon import (
+    PARTNERS_MAX,
+    SILENT_MAX,
+    Cyclon,
+    CyclonConfig,
+    Enter,
+    EnterWalk,
+    Exchange,
+    ExchangeReply,
+)
 from tests.support.neighbours import Ear, exchange
 
 S = 1_000_000
@@ -121,6 +130,44 @@ def test_strangers_cannot_fill_a_full_view() -> None:
 
 
 # Joining
+
+
+def test_who_did_not_answer_comes_back_with_younger_entries_only() -> None:
+    """Where views are as large as the system, all others still hold the dead, and would give it back for ever."""
+    process, env, _ = cyclon(ages={1: 3, 2: 9})
+    process._on_exchange_due()
+    env.advance(process.config.reply_timeout_us)
+    assert process.peers() == [1]
+    process._on_exchange_due()
+    process.on_exchange_reply(1, ExchangeReply(((2, 1), (3, 1))))
+    assert 2 not in process.ages, "that entry was made before the question"
+    process.on_exchange(3, Exchange(((3, 0), (2, 0))))
+    assert 2 in process.ages, "this one after it"
+
+
+def test_who_exchanges_with_us_is_not_silent() -> None:
+    process, env, _ = cyclon(ages={1: 3, 2: 9})
+    process._on_exchange_due()
+    env.advance(process.config.reply_timeout_us)
+    process.on_exchange(2, Exchange(((2, 0),)))
+    assert 2 in process.ages
+    assert process.silent == {}
+
+
+def test_the_silent_are_bounded() -> None:
+    process, _, _ = cyclon(ages={1: 3})
+    for peer in range(SILENT_MAX + 10):
+        process._on_no_reply(peer + 100)
+    assert list(process.silent) == list(range(110, SILENT_MAX + 110))
+
+
+def test_a_contact_that_answers_the_driver_is_a_fresh_entry() -> None:
+    """Two parts that have forgotten each other find together through it."""
+    process, env, _ = cyclon(ages={1: 3, 2: 9, 3: 0, 4: 1})
+    process.meet(7)
+    process.meet(7)
+    assert process.ages == {1: 3, 3: 0, 4: 1, 7: 0}
+    assert sends(env) == []
 
 
 def test_a_contact_sends_walks_for_a_joiner() -> None:

@@ -9,6 +9,7 @@ from epicast.sim.recorded import play_into
 from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from epicast.stacks import stack as stacks
+from epicast.stacks.node import heads_wanted
 from epicast.trace.run import RunFolder
 
 ROLES = {"membership": {"protocol": "static"}, "dissemination": {"protocol": "flood"}}
@@ -59,3 +60,11 @@ def test_a_run_folder_carries_the_promises_of_its_stack(tmp_path: Path) -> None:
     world = World(Scenario.load({"stack": "static-flood", "nodes": 4, "workload": {"messages": 1}}))
     play_into(tmp_path, world, ["epicast"])
     assert RunFolder.open(tmp_path).info.promises == list(stacks.load("static-flood").promises)
+
+
+def test_deployed_stacks_tell_heads_unless_they_see_to_their_holes_themselves() -> None:
+    told = {name: bool(heads_wanted(stacks.load(name))) for name in stacks.names()}
+    assert told["simple-gossip"]
+    assert told["causal-flood"]
+    assert not told["epto"], "it says so itself"
+    assert not any(told[name] for name in told if name.endswith("brisa"))
