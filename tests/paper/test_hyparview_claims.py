@@ -26,7 +26,7 @@ def settled(world: World, limit_us: int = 60 * SECOND) -> bool:
 @pytest.fixture(scope="module")
 def quiet() -> World:
     """Nothing fails and nothing is refreshed: after a minute the overlay has come to rest."""
-    return grown("flood", 192, settle_us=60 * SECOND, membership={"refresh": 0.0})
+    return grown("flood", 192, settle_us=60 * SECOND, membership={"refresh": 0.0, "island_periods": 0})
 
 
 # Symmetry

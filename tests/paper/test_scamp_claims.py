@@ -11,23 +11,13 @@ from epicast.membership.scamp import Scamp
 from epicast.sim.scenario import Scenario
 from epicast.sim.world import World
 from tests.support.overlays import SECOND
-from tests.support.worlds import Rows, degrees, grown, joining, views
+from tests.support.worlds import Rows, degrees, grown, joining, reached, views
 
 PLAIN = {"heartbeat_us": 0, "lease_us": 0}  # nothing but the listing
 
 
 def arcs(world: World) -> int:
     return sum(degrees(views(world)))
-
-
-def reached(neighbours: dict[int, list[int]], start: int) -> set[int]:
-    found, todo = {start}, [start]
-    while todo:
-        for peer in neighbours.get(todo.pop(), ()):
-            if peer in neighbours and peer not in found:
-                found.add(peer)
-                todo.append(peer)
-    return found
 
 
 def weakly_connected(neighbours: dict[int, list[int]]) -> bool:

@@ -51,6 +51,17 @@ def parents(world: World, flow: tuple[int, int] = (0, 0)) -> dict[int, int | Non
     }
 
 
+def reached(neighbours: Mapping[int, list[int]], start: int) -> set[int]:
+    """The processes to which links lead from there."""
+    found, todo = {start}, [start]
+    while todo:
+        for peer in neighbours.get(todo.pop(), ()):
+            if peer in neighbours and peer not in found:
+                found.add(peer)
+                todo.append(peer)
+    return found
+
+
 def degrees(neighbours: Mapping[int, list[int]]) -> list[int]:
     return [len(peers) for peers in neighbours.values()]
 

@@ -16,8 +16,9 @@ and every insertion is made symmetric by a message (E-CLON-6 to E-CLON-10).
 Departures: links above target at both ends, and that no flow uses, are shed one by one, or start-up would leave
 the mean degree at twice the target (H-I4 wants it near the target). Failed peers are probed now and then: two halves
 of a healed partition that purged each other from their views would otherwise never meet again. Once in a while, or
-when the layer above asks for it, a link to a random passive peer is added, so that islands of satisfied nodes cannot
-last.
+when the layer above asks for it, a link to a random passive peer is added. A process whose neighbours know only each
+other hears no shuffle walk from farther away: then it exchanges a neighbour for a passive peer. An added link would be
+shed again, since in such an island it alone is above target. So islands of satisfied processes cannot last.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ __all__ = ["HyParView", "HyParViewConfig"]
 
 
 class HyParView(LinkKeeper):
-    __slots__ = ("_beats", "_keep_alive", "_shuffle", "_shuffles", "probed")
+    __slots__ = ("_beats", "_keep_alive", "_shuffle", "_shuffles", "inward", "probed")
 
     holds_links: ClassVar[bool] = True
     handles: ClassVar[tuple[type[Message], ...]] = (
@@ -70,6 +71,7 @@ class HyParView(LinkKeeper):
         self._keep_alive = Periodic(env, config.keep_alive_us, self._on_keep_alive_due)
         self._shuffle = Periodic(env, config.shuffle_interval_us, self._on_shuffle_due)
         self._shuffles = self._beats = 0
+        self.inward = 0  # shuffle periods since a walk came from farther away than our neighbours
 
     # Calls
 
@@ -132,12 +134,14 @@ class HyParView(LinkKeeper):
     def widen(self) -> None:
         self._ask_far(Priority.HIGH)
 
-    def _ask_far(self, priority: Priority) -> None:
-        """One more link, to somebody from farther away than our neighbours' neighbours: for an overlay that fell apart
-        into islands, each content with itself."""
+    def _ask_far(self, priority: Priority) -> NodeId | None:
+        """Ask a passive peer for one more link. It is most likely farther away than our neighbours' neighbours."""
         candidates = [p for p in self.passive if p not in self.asked and p not in self.refused]
-        if candidates and not self.left:
-            self._ask(self._one(candidates), Neighbour(priority))
+        if not candidates or self.left:
+            return None
+        peer = self._one(candidates)
+        self._ask(peer, Neighbour(priority))
+        return peer
 
     # Shuffling: keeps the passive view fresh
 
@@ -145,7 +149,11 @@ class HyParView(LinkKeeper):
         self.refused.clear()
         self._probe_lost()
         self._fill()
-        if self.env.rng.random() < self.config.refresh:
+        self.inward += 1
+        if self.inward == self.config.island_periods:
+            self.inward = 0
+            self.exchanging = self._ask_far(Priority.HIGH)
+        elif self.env.rng.random() < self.config.refresh:
             self._ask_far(Priority.LOW)
         # In turns: at the end of a walk over active links, and with somebody of the passive view itself.
         self._shuffles += 1
@@ -167,6 +175,8 @@ class HyParView(LinkKeeper):
     def on_shuffle(self, sender: NodeId, msg: Shuffle) -> None:
         if self.left or msg.origin == self.env.me:
             return
+        if sender in self.active and msg.origin not in self.active:
+            self.inward = 0
         ttl = min(msg.ttl, self.config.shuffle_walk_length)  # no walk is longer for what its origin says
         if ttl > 0:
             onward = self._onward(sender, msg.origin)

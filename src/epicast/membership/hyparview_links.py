@@ -81,9 +81,18 @@ class LinkKeeper(Views):
                 self.refused[sender] = None
         elif timer is not None or len(self.active) < self.size_max:
             self._add(sender)
+            if sender == self.exchanging:
+                self._give_up_one_for(sender)
         elif sender not in self.active:
             self.env.send(sender, Disconnect(leaving=False))  # the answer came too late: we have no room any more
         self._fill()
+
+    def _give_up_one_for(self, peer: NodeId) -> None:
+        """An exchange: the neighbour that goes looks for another one, which it finds farther away as well."""
+        self.exchanging = None
+        unused = [each for each in self._unused() if each != peer]
+        if unused and len(self.active) > self.config.active_size:
+            self._evict(self._one(unused))
 
     def on_disconnect(self, sender: NodeId, msg: Disconnect) -> None:
         if msg.leaving:

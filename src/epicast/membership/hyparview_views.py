@@ -34,6 +34,7 @@ class Views:
         "config",
         "contacts",
         "env",
+        "exchanging",
         "joining",
         "left",
         "listener",
@@ -56,6 +57,7 @@ class Views:
         self.asked: dict[NodeId, Timer] = {}  # requests that wait for a reply
         self.refused: dict[NodeId, None] = {}  # since the last shuffle; members of the passive view
         self.joining: NodeId | None = None  # whom we asked to let us in, until somebody does
+        self.exchanging: NodeId | None = None  # asked to take the place of another neighbour
         self.size_max = config.active_size_max
         self.left = False
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from epicast.core.recording import Close, Open, Send
+from epicast.core.recording import Close, Open, RecordingEnv, Send
 from epicast.membership.hyparview import HyParView
 from epicast.membership.hyparview_messages import (
     Disconnect,
@@ -23,7 +23,9 @@ SHUFFLES: dict[str, Any] = {  # nothing else happens by itself
     "keep_alive_us": 1_000_000_000,
     "silence_us": 2_000_000_000,
     "refresh": 0.0,
+    "island_periods": 0,
 }
+ISLAND = SHUFFLES | {"island_periods": 3}
 
 
 # The passive view
@@ -318,6 +320,61 @@ def test_the_view_is_refreshed_with_the_given_chance(refresh: float, links: int)
     view, env, _ = hyparview(active=[1], passive=[9], active_size=1, expansion=2.0, **settings)
     shuffles_due(view)
     assert len(env.sent(Neighbour)) == links
+
+
+# Islands
+
+
+def island(walks: tuple[Shuffle, ...] = ()) -> tuple[HyParView, RecordingEnv]:
+    """Three shuffle periods of a process with neighbours 1 and 2, in each of which these walks come over its links."""
+    view, env, _ = hyparview(active=[1, 2], passive=[9], active_size=2, expansion=2.0, **ISLAND)
+    view.start(())
+    for _ in range(3):
+        for walk in walks:
+            view.on_shuffle(2, walk)
+        view.on_shuffle_reply(9, ShuffleReply(()))  # the passive peer is up
+        env.advance(PERIOD)
+    return view, env
+
+
+def test_a_process_that_hears_no_walk_from_beyond_its_neighbours_exchanges_a_neighbour() -> None:
+    view, env = island(walks=(Shuffle(1, 0, ()),))
+    assert env.sent(Neighbour) == [Send(9, Neighbour(Priority.HIGH))]
+    env.take()
+    view.on_neighbour_reply(9, NeighbourReply(True))
+    assert len(env.sent(Disconnect)) == 1
+    assert len(view.peers()) == 2
+    assert 9 in view.peers()
+
+
+def test_a_process_that_hears_walks_from_farther_away_keeps_its_neighbours() -> None:
+    _, env = island(walks=(Shuffle(7, 0, ()),))
+    assert env.sent(Neighbour) == []
+
+
+def test_a_probe_that_comes_straight_from_its_origin_is_no_walk_from_farther_away() -> None:
+    view, env, _ = hyparview(active=[1, 2], passive=[9], active_size=2, expansion=2.0, **ISLAND)
+    view.start(())
+    for _ in range(3):
+        view.on_shuffle(9, Shuffle(9, 0, ()))
+        view.on_shuffle_reply(9, ShuffleReply(()))
+        env.advance(PERIOD)
+    assert env.sent(Neighbour) == [Send(9, Neighbour(Priority.HIGH))]
+
+
+def test_an_exchange_gives_up_no_neighbour_that_the_layer_above_uses() -> None:
+    view, env = island()
+    view.listener.uses = lambda peer: True  # type: ignore[method-assign]
+    view.on_neighbour_reply(9, NeighbourReply(True))
+    assert env.sent(Disconnect) == []
+    assert sorted(view.peers()) == [1, 2, 9]
+
+
+def test_a_refused_exchange_gives_up_nobody() -> None:
+    view, env = island()
+    view.on_neighbour_reply(9, NeighbourReply(False))
+    assert env.sent(Disconnect) == []
+    assert sorted(view.peers()) == [1, 2]
 
 
 def test_a_walk_is_never_longer_than_ours_whatever_its_sender_says() -> None:
