@@ -171,7 +171,7 @@ def test_a_message_brings_its_certificate(folder: Path) -> None:
     assert objection(verifier, one, b"") == BAD_CERTIFICATE
     assert len(verifier) == 0, "nothing is learned of what does not fit"
     assert objection(verifier, one, one.certificate_der) == ""
-    assert objection(verifier, one, b"") == "", "it is known by now"
+    assert objection(verifier, one, b"") == BAD_CERTIFICATE, "others may not know the source yet"
     assert objection(verifier, one, b"", altered=True) == BAD_CERTIFICATE
     assert objection(verifier, one, one.certificate_der, altered=True) == FORGED
 
@@ -185,6 +185,20 @@ def test_a_relay_binds_no_source_to_another_name(folder: Path) -> None:
     assert objection(verifier, two, two.certificate_der) == OTHER_NAME
     assert objection(verifier, two, one.certificate_der) == FORGED
     assert objection(verifier, one, one.certificate_der) == ""
+
+
+def test_who_knows_a_source_judges_its_messages_as_who_does_not(folder: Path, tmp_path: Path) -> None:
+    keys.issue(folder, "n1", hosts=[HOST], out=tmp_path)
+    one, two = (signer_of(Tls.from_folder(folder, name)) for name in ("n1", "n2"))
+    renewed = signer_of(Tls.from_folder(tmp_path, "n1"))
+    flipped = bytes((*one.certificate_der[:40], one.certificate_der[40] ^ 1, *one.certificate_der[41:]))
+    for shown in (b"", flipped, two.certificate_der, renewed.certificate_der, bytes(4096)):
+        knows = Verifier(folder / "ca.pem")
+        assert objection(knows, one, one.certificate_der) == ""
+        said = objection(knows, one, shown)
+        assert said == objection(Verifier(folder / "ca.pem"), one, shown)
+        assert said in BLAMED
+        assert objection(knows, one, one.certificate_der) == "", "the true message is good all the same"
 
 
 def test_relays_are_not_blamed_for_the_date(folder: Path, tmp_path: Path) -> None:
