@@ -408,6 +408,13 @@ def test_a_member_that_invents_incarnations_shuts_out_its_own_host_alone() -> No
     assert len(window) == 5
 
 
+def test_no_host_fills_the_table_alone() -> None:
+    window = ReplayWindow()
+    accepted = sum(window.accept(f"{NODE}s{stream}", 0, 0) for stream in range(20_000))
+    assert accepted == window.per_host_max
+    assert window.accept(ids(1, "10.0.0.2")[0], 0, 0)
+
+
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 30), st.integers(0, 40)), max_size=150), st.integers(1, 6))
 def test_no_number_of_a_source_heard_lately_is_accepted_twice(steps: list[tuple[int, int, int]], cap: int) -> None:
     """Whatever is forgotten in between; and the tables stay within their caps."""

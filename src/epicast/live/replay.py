@@ -21,7 +21,7 @@ DAY_US = 86_400_000_000
 
 class ReplayWindow:
     def __init__(
-        self, *, sources_max: int = 16_384, per_host_max: int = 16_384, width: int = 65_536, quiet_us: int = DAY_US
+        self, *, sources_max: int = 65_536, per_host_max: int = 16_384, width: int = 65_536, quiet_us: int = DAY_US
     ) -> None:
         self.sources_max, self.per_host_max, self.width, self.quiet_us = sources_max, per_host_max, width, quiet_us
         self.refused = 0  # newcomers for whom there was no room
