@@ -12,7 +12,7 @@ must be in `payload`.
 
 A message is judged in this order: `Verifier.objection`, then `ReplayWindow.accept`. The other way round a forgery would
 take the place of the true message. A certificate is kept only once it has verified a message: a relay that puts another
-one into a message binds nobody to it. Every message is judged with the certificate that it brings, so that all processes
+one into a message binds nobody to it. Every message is judged with the certificate that it brings: so all processes
 judge it alike, whomever they know already.
 """
 

@@ -280,7 +280,7 @@ def test_more_to_exchange_than_there_are_places_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [Exchange, ExchangeReply])
 def test_one_message_replaces_no_more_of_a_view_than_an_exchange(kind: type[Exchange | ExchangeReply]) -> None:
-    known = {peer: 1 for peer in range(1, 11)}
+    known = dict.fromkeys(range(1, 11), 1)
     process, env, _ = cyclon(ages=known, view_size=10, exchange_size=3)
     process.asked = 1
     entries = tuple((peer, 0) for peer in range(100, 130))
