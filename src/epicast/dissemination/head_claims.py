@@ -110,9 +110,12 @@ class HeadClaims:
         """Before numbers up to this one, which nothing proves, are told as lost."""
         if self._silent.pop(source, -1) >= last:
             return False
-        if source not in self._questions:
+        question = self._questions.get(source)
+        if question is None:
             _put(self._questions, source, Question(last))
             self._ask(source, last)
+        else:
+            question.height = max(question.height, last)
         return True
 
     def presume(self, source: NodeId, proven: int, last: int, now: int, *, made: bool) -> None:
