@@ -241,9 +241,8 @@ class Brisa(TreeRepair):
         return targets, flow.onward or like
 
     def _meet_source(self, flow: FlowState, msg: Data) -> SeqWindow | None:
-        """Others may have published on a flow before its own source has: there is always room for the source."""
-        full = len(flow.windows) >= self.config.sources_max
-        if msg.source == self.env.me or (full and msg.source != flow.root):
+        full = len(flow.windows) >= self.config.sources_max and msg.source != flow.root  # others may come before it
+        if full or msg.source == self.env.me:
             return None
         return flow.window(msg.source, msg.seq, self.config.buffer_messages)
 
