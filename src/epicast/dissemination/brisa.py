@@ -56,7 +56,6 @@ from epicast.dissemination.refused import WHY
 
 __all__ = ["Brisa", "BrisaConfig"]
 
-
 PROGRESS_MAX = 4096  # names told on one keep-alive: half a megabyte at most
 
 
