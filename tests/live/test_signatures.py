@@ -14,9 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from epicast.core.errors import EpicastError
+from epicast.dissemination.flood import Gossip
 from epicast.live import keys
-from epicast.live.blame import BAD_CERTIFICATE, BLAMED, EXPIRED, FORGED, OTHER_NAME
+from epicast.live.blame import BAD_CERTIFICATE, BLAMED, CROWDED, EXPIRED, FORGED, OTHER_NAME
 from epicast.live.certificates import DER_BYTES_MAX
+from epicast.live.envelope import pack_plain
+from epicast.live.guard import Guard
 from epicast.live.signatures import SIGNATURE_BYTES, ReplayWindow, Signer, Verifier, signed_bytes
 from epicast.live.tls import Tls
 from tests.live.certified import HOST, LONG_AGO, der, make_cluster, make_odd
@@ -413,6 +416,24 @@ def test_no_host_fills_the_table_alone() -> None:
     accepted = sum(window.accept(f"{NODE}s{stream}", 0, 0) for stream in range(20_000))
     assert accepted == window.per_host_max
     assert window.accept(ids(1, "10.0.0.2")[0], 0, 0)
+
+
+def test_a_stack_never_sees_sources_for_which_there_is_no_room(folder: Path) -> None:
+    """Its tables know nothing of hosts: one member could fill them with sources that it invents."""
+    guard, signer = Guard(Tls.from_folder(folder, "n1"), "prices"), Guard(Tls.from_folder(folder, "n2"), "prices")
+    guard._replay = ReplayWindow(per_host_max=3, quiet_us=100)
+
+    def published(source: str, seq: int = 0) -> Gossip:
+        return Gossip(source, seq, 1, "eur", signer.sign("eur", source, seq, pack_plain(1, b"1.08"), ""))
+
+    for source in ids(3):
+        event = published(source)
+        assert guard.objection(event, 0) == ""
+        assert guard.fresh(event, 0)
+    assert guard.objection(published(ids(4)[3]), 50) == CROWDED
+    assert guard.objection(published(ids(1)[0], 7), 50) == "", "it is known"
+    assert guard.objection(published(ids(4)[3]), 200) == "", "the first one is silent by now"
+    assert CROWDED not in BLAMED
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 30), st.integers(0, 40)), max_size=150), st.integers(1, 6))

@@ -45,6 +45,18 @@ class ReplayWindow:
             self.heard(source, now_us)
         return new
 
+    def has_room(self, source: str, now_us: int) -> bool:
+        """Would a number of this source be accepted, if it is new?"""
+        if source in self._sources:
+            return True
+        at_host = self._hosts.get(_host_of(source), {})
+        return self._may_add(at_host, self.per_host_max, now_us) and self._may_add(
+            self._sources, self.sources_max, now_us
+        )
+
+    def _may_add(self, among: dict[str, None] | dict[str, _Source], most: int, now_us: int) -> bool:
+        return len(among) < most or now_us - self._sources[next(iter(among))].heard_us >= self.quiet_us
+
     def heard(self, source: str, now_us: int) -> None:
         """A sign of life, as from a source that publishes nothing: a greeting, a link."""
         known = self._sources.pop(source, None)
