@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from epicast.live.config import Limits
-from epicast.live.messages import Message
+from epicast.live.messages import Gap, Message
 from epicast.live.node import Node
 from epicast.live.subscription import Subscription
 from epicast.live.sync import new_loop
@@ -120,6 +120,8 @@ class Siege:
             while subscription._queue:
                 item = subscription._queue.popleft()
                 subscription._taken(item)
+                if isinstance(item, Gap) and item.source not in (self.node.id, self.friend.id):
+                    continue  # of those who publish what may not be let in
                 assert isinstance(item, Message), item
                 self.got[who].append(item.payload)
         return True

@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from epicast.core.message import HOPS_MAX
-from epicast.dissemination.brisa_messages import BOOTSTRAP, RECOVERED, UPWARD
+from epicast.dissemination.brisa_messages import BOOTSTRAP, RECOVERED, UPWARD, Data
+from epicast.live.node import Node
+from epicast.live.tls import Tls
 from tests.live.attacker import ME
 from tests.live.certified import make_cluster
 from tests.live.relays import CLUSTER, as_event, member_of, secured, signer
-from tests.live.siege import Siege, run, until
+from tests.live.siege import LIMITS, Siege, quick, run, until
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,39 @@ def test_no_lie_about_a_signed_message_makes_it_vanish(folder: Path, lie: str) -
                 await third.publish("new", b"signed %d" % number)
             await until(lambda: has_all(siege, {b"signed %d" % number for number in range(20, 40)}))
             assert siege.count("bad signatures") == 0
+            await siege.stands()
+
+    run(attack())
+
+
+def test_nobody_is_blamed_for_passing_on_what_a_relay_has_spoilt(folder: Path) -> None:
+    """Who knows the source needs no certificate to read its messages. Who has come since then does."""
+
+    def spoilt(message: Data) -> Data:
+        payload = bytearray(message.payload)
+        payload[60] ^= 1  # of the certificate
+        return replace(message, payload=bytes(payload))
+
+    async def attack() -> None:
+        async with (
+            secured(folder, sign=True) as siege,
+            member_of(siege, folder) as attacker,
+            signer(folder, 10) as (third, signed),
+        ):
+            first, *others = [replace(each, path=(third.id, ME), hops=1) for each in signed]
+            attacker.send(as_event(first))
+            await until(lambda: has_all(siege, {b"signed 0"}))
+            given = {"stack": quick(), "limits": LIMITS, "tls": Tls.from_folder(folder, "n2"), "cluster": CLUSTER}
+            async with Node(**given, seeds=[siege.node.address], sign=True) as newcomer:
+                await newcomer.ready()
+                async with newcomer.subscribe("new") as messages:
+                    attacker.send(*(as_event(spoilt(each)) for each in others))
+                    await until(lambda: siege.count("bad signatures") == len(others))
+                    third._stack_node.membership.meet(siege.node.id)
+                    rest = {b"signed %d" % number for number in range(1, 10)}
+                    await until(lambda: has_all(siege, rest))
+                    await until(lambda: rest <= {each.payload for each in messages._queue})
+                    assert newcomer._hub.counters["bad signatures"] == 0
             await siege.stands()
 
     run(attack())

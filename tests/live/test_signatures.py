@@ -14,9 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from epicast.core.errors import EpicastError
+from epicast.dissemination.flood import Gossip
 from epicast.live import keys
-from epicast.live.blame import BAD_CERTIFICATE, BLAMED, EXPIRED, FORGED, OTHER_NAME
+from epicast.live.blame import BAD_CERTIFICATE, BLAMED, CROWDED, EXPIRED, FORGED, OTHER_NAME
 from epicast.live.certificates import DER_BYTES_MAX
+from epicast.live.envelope import pack_plain
+from epicast.live.guard import Guard
 from epicast.live.signatures import SIGNATURE_BYTES, ReplayWindow, Signer, Verifier, signed_bytes
 from epicast.live.tls import Tls
 from tests.live.certified import HOST, LONG_AGO, der, make_cluster, make_odd
@@ -171,7 +174,7 @@ def test_a_message_brings_its_certificate(folder: Path) -> None:
     assert objection(verifier, one, b"") == BAD_CERTIFICATE
     assert len(verifier) == 0, "nothing is learned of what does not fit"
     assert objection(verifier, one, one.certificate_der) == ""
-    assert objection(verifier, one, b"") == "", "it is known by now"
+    assert objection(verifier, one, b"") == BAD_CERTIFICATE, "others may not know the source yet"
     assert objection(verifier, one, b"", altered=True) == BAD_CERTIFICATE
     assert objection(verifier, one, one.certificate_der, altered=True) == FORGED
 
@@ -185,6 +188,20 @@ def test_a_relay_binds_no_source_to_another_name(folder: Path) -> None:
     assert objection(verifier, two, two.certificate_der) == OTHER_NAME
     assert objection(verifier, two, one.certificate_der) == FORGED
     assert objection(verifier, one, one.certificate_der) == ""
+
+
+def test_who_knows_a_source_judges_its_messages_as_who_does_not(folder: Path, tmp_path: Path) -> None:
+    keys.issue(folder, "n1", hosts=[HOST], out=tmp_path)
+    one, two = (signer_of(Tls.from_folder(folder, name)) for name in ("n1", "n2"))
+    renewed = signer_of(Tls.from_folder(tmp_path, "n1"))
+    flipped = bytes((*one.certificate_der[:40], one.certificate_der[40] ^ 1, *one.certificate_der[41:]))
+    for shown in (b"", flipped, two.certificate_der, renewed.certificate_der, bytes(4096)):
+        knows = Verifier(folder / "ca.pem")
+        assert objection(knows, one, one.certificate_der) == ""
+        said = objection(knows, one, shown)
+        assert said == objection(Verifier(folder / "ca.pem"), one, shown)
+        assert said in BLAMED
+        assert objection(knows, one, one.certificate_der) == "", "the true message is good all the same"
 
 
 def test_relays_are_not_blamed_for_the_date(folder: Path, tmp_path: Path) -> None:
@@ -392,6 +409,31 @@ def test_a_member_that_invents_incarnations_shuts_out_its_own_host_alone() -> No
     assert window.accept(ids(1, "10.0.0.3")[0], 1, 200)
     assert window.accept(ids(4)[3], 1, 300)  # its first one is silent by now
     assert len(window) == 5
+
+
+def test_no_host_fills_the_table_alone() -> None:
+    window = ReplayWindow()
+    accepted = sum(window.accept(f"{NODE}s{stream}", 0, 0) for stream in range(20_000))
+    assert accepted == window.per_host_max
+    assert window.accept(ids(1, "10.0.0.2")[0], 0, 0)
+
+
+def test_a_stack_never_sees_sources_for_which_there_is_no_room(folder: Path) -> None:
+    """Its tables know nothing of hosts: one member could fill them with sources that it invents."""
+    guard, signer = Guard(Tls.from_folder(folder, "n1"), "prices"), Guard(Tls.from_folder(folder, "n2"), "prices")
+    guard._replay = ReplayWindow(per_host_max=3, quiet_us=100)
+
+    def published(source: str, seq: int = 0) -> Gossip:
+        return Gossip(source, seq, 1, "eur", signer.sign("eur", source, seq, pack_plain(1, b"1.08"), ""))
+
+    for source in ids(3):
+        event = published(source)
+        assert guard.objection(event, 0) == ""
+        assert guard.fresh(event, 0)
+    assert guard.objection(published(ids(4)[3]), 50) == CROWDED
+    assert guard.objection(published(ids(1)[0], 7), 50) == "", "it is known"
+    assert guard.objection(published(ids(4)[3]), 200) == "", "the first one is silent by now"
+    assert CROWDED not in BLAMED
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 30), st.integers(0, 40)), max_size=150), st.integers(1, 6))

@@ -109,6 +109,13 @@ class SeqWindow:
         self._absorb()
         return lost
 
+    def reopen(self, seq: int) -> None:
+        """What was given up from this number on may come after all. Nothing of it has come, and nothing above it."""
+        assert not self.ahead
+        if self.first <= seq < self.next:
+            self.lost -= self.next - seq
+            self.next = seq
+
     def missing(self, last: int, limit: int) -> list[tuple[int, int]]:
         """Up to `limit` ranges (first and last number) that lack below or at `last`."""
         ranges: list[tuple[int, int]] = []

@@ -5,7 +5,8 @@ and 001). Pushing reaches nearly everyone quickly; this reaches the rest, howeve
     lazy      A --Pull: I have these--> B --Digest: I have more--> A --Want--> B --Copy, ...--> A
     exchange  the same, and B asks A for what B lacks: --Want--> A --Copy, ...--> B. This is anti-entropy.
 
-Where nothing lacks, a pull is one small message. A copy is delivered and kept, and not pushed on: most have it.
+Where nothing lacks, a pull is one small message. A copy is delivered and kept, and not pushed on: most have it. But
+a relay may say of any event that it was pulled: when it is pushed to us after all, it is pushed on.
 
 What a process says it has is which numbers of each source are old news to it, for the sources of which it still keeps
 something. A process that is new is owed what was published since it came, so it tells how long it has been there, and
@@ -145,7 +146,14 @@ class AntiEntropy(LazyPush):
         self.deliver(msg, sender)
         for asker, distance in askers:
             self.answer(asker, event, distance)
+        if self.pushes:
+            self._hold_back((msg.source, msg.seq), self.pushes)
         return False
+
+    @property
+    def pushes(self) -> int:
+        """To which sorts of neighbours; 0: to none."""
+        return 0
 
     def _kept(self, copy: Copy) -> Event:
         """As what we keep it."""

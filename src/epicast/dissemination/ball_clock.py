@@ -12,7 +12,7 @@ future puts an end to all turns before it. So nobody believes its own calendar i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from statistics import median_low
+from statistics import median_high, median_low
 from typing import Literal
 
 from epicast.core.env import Env
@@ -56,27 +56,66 @@ class BallClock(ABC):
 
 
 class LogicalClock(BallClock):
-    __slots__ = ()
+    """Counts events. Anybody can say that there were more, so nobody's word moves the clock by much.
+
+    A process that gives times has `room` for others to move its clock forward, which grows back with real time. One
+    that has given none yet knows nothing itself: it takes what most others say, also if it heard of more at first.
+    """
+
+    __slots__ = ("_gave", "_readings", "_room", "_room_us")
 
     stable_after = 2
     told_by_events = True
-    JUMP_MAX = 1 << 40  # events that a newcomer may have missed: a million a second for twelve days
+    ROOM = 1 << 26  # events that a process may have missed while it stood still: a thousand a second for 18 hours
+    ROOM_PER_S = 1 << 20  # a million events a second: at this pace the numbers last for 100,000 years
+    FIRST_MAX = 1 << 60  # leaves three times as many
+    TELLERS_MAX = 15  # the last ones count
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self._gave = False
+        self._readings: dict[NodeId, int] = {}
+        self._room, self._room_us = self.ROOM, env.now_us()
 
     def take(self) -> int:
+        self._gave = True
         self.highest += 1
         return self.highest
 
     def plausible(self, timestamp: int) -> bool:
-        return timestamp <= self.highest + self.JUMP_MAX
+        if timestamp <= self.highest:
+            return True
+        if self._gave:
+            return timestamp - self.highest <= self._room_now()
+        return timestamp <= (median_high(self._readings.values()) + self.ROOM if self._readings else self.FIRST_MAX)
+
+    def see(self, timestamp: int) -> None:
+        if self._gave and timestamp > self.highest:
+            self._room = max(0, self._room_now() - (timestamp - self.highest))
+        super().see(timestamp)
 
     def reading(self) -> int:
         return self.highest
 
     def hear(self, teller: NodeId, reading: int) -> bool:
+        if not self._gave:
+            self._readings.pop(teller, None)
+            self._readings[teller] = min(reading, self.FIRST_MAX)
+            if len(self._readings) > self.TELLERS_MAX:
+                del self._readings[next(iter(self._readings))]
+            most = median_high(self._readings.values())
+            if self.highest > most + self.ROOM:
+                self.highest = most
         if not self.plausible(reading):
             return False
         self.see(reading)
         return True
+
+    def _room_now(self) -> int:
+        now = self.env.now_us()
+        self._room = min(self.ROOM, self._room + (now - self._room_us) * self.ROOM_PER_S // 1_000_000)
+        self._room_us = now
+        return self._room
 
 
 class GlobalClock(BallClock):

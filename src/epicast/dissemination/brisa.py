@@ -56,7 +56,6 @@ from epicast.dissemination.refused import WHY
 
 __all__ = ["Brisa", "BrisaConfig"]
 
-
 PROGRESS_MAX = 4096  # names told on one keep-alive: half a megabyte at most
 
 
@@ -241,7 +240,8 @@ class Brisa(TreeRepair):
         return targets, flow.onward or like
 
     def _meet_source(self, flow: FlowState, msg: Data) -> SeqWindow | None:
-        if msg.source == self.env.me or len(flow.windows) >= self.config.sources_max:
+        full = len(flow.windows) >= self.config.sources_max and msg.source != flow.root  # others may come before it
+        if full or msg.source == self.env.me:
             return None
         return flow.window(msg.source, msg.seq, self.config.buffer_messages)
 

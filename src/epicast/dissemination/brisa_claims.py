@@ -85,7 +85,7 @@ class Claims:
                 if source == self._env.me or last <= most.get(source, -1):
                     continue
                 if source not in flow.windows and source not in most:
-                    if unheard == UNHEARD_MAX or room <= 0:
+                    if source != flow.root and (unheard == UNHEARD_MAX or room <= 0):
                         continue
                     unheard, room = unheard + 1, room - 1
                 most[source] = last

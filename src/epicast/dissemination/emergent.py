@@ -34,6 +34,7 @@ from epicast.dissemination.requests import DISTANCE_MAX, Fetching, IHave, Reques
 __all__ = ["Emergent", "EmergentConfig"]
 
 NO_LIMIT = HOPS_MAX + 1
+NEAR, FAR = 1, 2  # sorts of neighbours
 
 Far = dict[int, list[NodeId]]
 """By distance."""
@@ -65,14 +66,13 @@ class Emergent(AntiEntropy):
 
     def on_msg(self, sender: NodeId, msg: Msg) -> bool:
         source, seq = msg.source, msg.seq
-        window = self._latest
+        window = self._latest if source == self._latest_source else None
         # Most copies are duplicates: tell them without a call.
-        if source == self._latest_source and window is not None and seq < window.next and window.before is None:
+        if (window is not None and seq < window.next and window.before is None) or not self._is_new(source, seq):
+            if self._unpushed and (parts := self._unpushed.pop((source, seq), 0)):
+                self._forward(_arrived(msg), (sender,), parts)
             return True
-        if not self._is_new(source, seq):
-            return True
-        if msg.distance and msg.local_round:
-            msg = Msg(source, seq, msg.hops, 0, msg.remote_round, msg.distance, msg.topic, msg.payload)
+        msg = _arrived(msg)
         askers = self._keep(msg)
         self.deliver(msg, sender)
         for asker, distance in askers:
@@ -80,13 +80,20 @@ class Emergent(AntiEntropy):
         self._forward(msg, (sender, *[asker for asker, _ in askers]) if askers else (sender,))
         return False
 
-    def _forward(self, msg: Msg, but: tuple[NodeId, ...]) -> None:
+    @property
+    def pushes(self) -> int:
+        return NEAR | FAR
+
+    def _forward(self, msg: Msg, but: tuple[NodeId, ...], parts: int = NEAR | FAR) -> None:
         near, far = self._neighbours(but)
-        if far and msg.remote_round < self._remote_rounds:
+        over = NEAR * (msg.local_round >= self._local_rounds) | FAR * (msg.remote_round >= self._remote_rounds)
+        if parts & over:
+            self._hold_back((msg.source, msg.seq), parts & over)
+        if far and parts & ~over & FAR:
             eager = msg.remote_round < self._eager_remote_rounds
             for distance, peers in (self._some(far) if self.config.remote_fanout else far).items():
                 self._pass_on(msg, peers, distance, eager)
-        if near and msg.local_round < self._local_rounds:
+        if near and parts & ~over & NEAR:
             if self.config.local_fanout:
                 near = sample(self.env.rng, near, self.config.local_fanout)
             self._pass_on(msg, near, 0, self._eager_near)
@@ -136,6 +143,13 @@ class Emergent(AntiEntropy):
 
     def _kept(self, copy: Copy) -> Event:
         return Msg(copy.source, copy.seq, copy.hops, 0, 0, 0, copy.topic, copy.payload)
+
+
+def _arrived(msg: Msg) -> Msg:
+    """From another area it has its local rounds before it."""
+    if msg.distance and msg.local_round:
+        return Msg(msg.source, msg.seq, msg.hops, 0, msg.remote_round, msg.distance, msg.topic, msg.payload)
+    return msg
 
 
 def _onward(msg: Msg, distance: int) -> Msg:

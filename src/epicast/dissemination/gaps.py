@@ -15,7 +15,8 @@ or was cut off meanwhile asks: now and then each process sends another one a che
 only if it differs.
 
 A head that one process alone claims makes nobody miss anything at once. It counts if a second one says so too or the
-source itself, who is asked if need be; only where the source does not answer any more is one claim enough.
+source itself, who is asked if need be; only where the source does not answer any more is one claim enough. And before
+numbers that nothing proves are told as lost, the source has the last word (`head_claims.py`).
 
 A newcomer is owed nothing from before its beginning. For its first `BEGIN_US` it asks some processes for all heads that
 they know, and begins above them; of a source that none of them had heard of, it is owed everything. Other newcomers
@@ -43,6 +44,7 @@ from epicast.core.periodic import Periodic
 from epicast.core.records import Kind
 from epicast.core.roles import Membership
 from epicast.core.window import SeqWindow
+from epicast.dissemination.head_claims import HeadClaims
 from epicast.dissemination.seen import Begin, begin_here
 
 __all__ = ["Counting", "Gaps", "GapsConfig", "Heights"]
@@ -55,9 +57,7 @@ RANGES_MAX = 64  # told of one source at once; the rest a moment later
 WINDOW_CAP = 1_024  # of a source of which nothing has come
 ASK_EVERY = 16  # rounds
 ASKS = 4  # after we stood still
-ASK_SOURCE_AT, BELIEVED_AT = (3, 6), 9  # rounds after a claim
-CLAIMS_AT_ONCE = 64
-CLAIMS_MAX = 4_096  # heads that one process alone has claimed
+WORDS_MAX = 4_096
 
 Height = tuple[NodeId, Count]
 
@@ -71,16 +71,6 @@ class Heights(Message, tag=64):
     asks: bool = False
     answers: Annotated[int, msgspec.Meta(ge=0, le=2)] = 0
     checksum: Count = 0
-
-
-class Claim:
-    """What one process alone says about a source."""
-
-    __slots__ = ("height", "rounds", "teller")
-
-    def __init__(self, teller: NodeId, height: int) -> None:
-        self.teller, self.height = teller, height
-        self.rounds = 0  # for which nobody else has said so
 
 
 class GapsConfig(Config):
@@ -128,6 +118,7 @@ class Gaps:
         "_rounds",
         "_step_us",
         "_timer",
+        "_words",
         "base",
         "begun",
         "begun_us",
@@ -159,13 +150,14 @@ class Gaps:
         self.base: dict[NodeId, int] = {}  # the first number of each source that is owed to us; 0 where none is given
         self.heads: dict[NodeId, int] = {}  # the highest number of each source, as others say
         self.sources_max = 65_536
-        self._claims: dict[NodeId, Claim] = {}  # by source
+        self._claims = HeadClaims(self._ask_source, lambda: counting.windows)
         self._due: dict[tuple[int, NodeId], int] = {}  # by time, in steps: up to which number holes are told
         self._grace_us = max(config.grace_us, config.pulled_us) if counting.pulls else config.grace_us
         self._step_us = -(-self._grace_us // STEPS)
         self._due_us = 0
         self._timer: Timer | None = None
         self._last: dict[NodeId, int] = {}  # the highest number, at the last round
+        self._words: dict[NodeId, int] = {}  # what sources said of themselves, lately
         self._changed: dict[NodeId, int] = {}  # sources with news, and for how many rounds they are told
         self._round = 0
         self._round_us = 0  # when the last one was
@@ -234,9 +226,15 @@ class Gaps:
         self._timer = None
 
     def _tell_missing(self, source: NodeId, last: int) -> None:
-        window = self._window(source)
+        known = self.counting.windows.get(source)
+        proven = max(-1 if known is None else known.last, self._words.get(source, -1))
+        claimed = last > proven
+        if claimed and self._claims.is_to_be_asked(source, last):
+            last, claimed = proven, False
+        window = self._window(source) if last >= 0 else None
         if window is None:
             return
+        before = window.last
         held = self.counting.held(source)
         upto = min((number - 1 for number in held if number <= last), default=last)  # it has come: its turn will
         ranges = window.missing(upto, RANGES_MAX)
@@ -244,6 +242,8 @@ class Gaps:
             self.tell(source, first, end)
         if ranges:
             window.skip_to(ranges[-1][1] + 1)
+            if claimed and window.last > before:
+                self._claims.presume(source, before, window.last, self._round, made=known is None)
         if window.next <= last:
             self._note(source, last)
 
@@ -273,6 +273,8 @@ class Gaps:
         for source, height in msg.heads:
             if type(source) is type(self.env.me) and source != self.env.me:
                 self._hear(sender, source, height)
+        if msg.answers and not msg.heads:
+            self._hear_source(sender, -1)  # it has not published anything
 
     def _answer(self, sender: NodeId, msg: Heights) -> None:
         answers = 2 if self.begun else 1
@@ -291,42 +293,43 @@ class Gaps:
             if len(self.base) < self.sources_max:
                 self.base[source] = max(height + 1, self.base.get(source, 0))
             return
+        if sender == source:
+            self._hear_source(source, height)
         window = self.counting.windows.get(source)
         if height < self.base.get(source, 0) or (window is not None and height <= window.last):
-            if sender == source:
-                self._claims.pop(source, None)  # others may have claimed more
             return
-        if height > self.heads.get(source, -1) and self._is_confirmed(sender, source, height):
+        if height > self.heads.get(source, -1) and self._claims.confirmed(sender, source, height):
             self._believe(source, height)
 
-    def _is_confirmed(self, sender: NodeId, source: NodeId, height: int) -> bool:
-        claim = self._claims.get(source)
-        if sender == source or (claim is not None and claim.teller != sender and height <= claim.height):
-            self._claims.pop(source, None)
-            return True
-        if claim is None:
-            self._claims[source] = Claim(sender, height)
-            if len(self._claims) > CLAIMS_MAX:
-                del self._claims[next(iter(self._claims))]
-        elif height > claim.height:
-            claim.teller, claim.height = sender, height
-        return False
+    def _hear_source(self, source: NodeId, height: int) -> None:
+        """Nobody knows better how far it has got."""
+        self._words.pop(source, None)
+        self._words[source] = height
+        if len(self._words) > WORDS_MAX:
+            del self._words[next(iter(self._words))]
+        believed, asked = self._claims.heard(source, height)
+        if believed > height:
+            self.heads[source] = height
+        if asked >= 0:
+            self._tell_missing(source, min(asked, height))
+
+    def _ask_source(self, source: NodeId, height: int) -> None:
+        self.env.send(source, Heights(((source, height),), asks=True))
 
     def _look_after_claims(self) -> None:
-        for source, claim in list(self._claims.items())[:CLAIMS_AT_ONCE]:
-            claim.rounds += 1
-            if claim.rounds in ASK_SOURCE_AT:
-                self.env.send(source, Heights(((source, claim.height),), asks=True))
-            elif claim.rounds == BELIEVED_AT:
-                del self._claims[source]
-                if claim.height > self._height(source):
-                    self._believe(source, claim.height)
+        for source, height in self._claims.old():
+            if height > self._height(source):
+                self._believe(source, height)
+        for source, height in self._claims.unanswered():
+            self._tell_missing(source, height)
+        self._claims.ask_again(self._round)
 
     def _believe(self, source: NodeId, height: int) -> None:
-        if source in self.heads or len(self.heads) < self.sources_max:
-            self.heads[source] = height
-            self._changed[source] = self.config.heads_rounds
-            self._note(source, height)
+        self.heads[source] = height
+        if len(self.heads) > self.sources_max:
+            del self.heads[next(iter(self.heads))]
+        self._changed[source] = self.config.heads_rounds
+        self._note(source, height)
 
     def _height(self, source: NodeId) -> int:
         """The highest number of a source, as far as we know; -1: none."""
@@ -364,7 +367,7 @@ class Gaps:
         last, changed, rounds = self._last, self._changed, self.config.heads_rounds
         counts = [(source, window.next + len(window.ahead)) for source, window in self.counting.windows.items()]
         for source, count in (*counts, (self.env.me, self._own_next())):
-            if count > last.get(source, 0):
+            if count != last.get(source, 0):
                 last.pop(source, None)
                 last[source] = count
                 changed[source] = rounds

@@ -50,20 +50,26 @@ class Gossip(AntiEntropy):
 
     def on_rumor(self, sender: NodeId, msg: Rumor) -> bool:
         source, seq = msg.source, msg.seq
-        window = self._latest
+        window = self._latest if source == self._latest_source else None
         # Most copies are duplicates: tell them without a call.
-        if source == self._latest_source and window is not None and seq < window.next and window.before is None:
-            return True
-        if not self._is_new(source, seq):
+        if (window is not None and seq < window.next and window.before is None) or not self._is_new(source, seq):
+            if self._unpushed and self._unpushed.pop((source, seq), 0):
+                self._push(msg, sender)
             return True
         self._keep(msg)
         self.deliver(msg, sender)
         self._push(msg, sender)
         return False
 
+    @property
+    def pushes(self) -> int:
+        return 1 if self._rounds else 0
+
     def _push(self, event: Event, sender: NodeId) -> None:
         hops = event.hops
         if hops >= self._rounds:
+            if self._rounds:
+                self._hold_back((event.source, event.seq), 1)
             return
         peers = self._targets(sender)
         if not peers:

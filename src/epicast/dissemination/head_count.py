@@ -25,6 +25,8 @@ from epicast.core.periodic import Periodic
 from epicast.core.roles import Membership
 from epicast.dissemination.ball_messages import HeadCountConfig, Heads
 
+AHEAD_MAX = 1 << 20  # epochs that a process may have missed while it stood still: 240 days of them
+EPOCH_MAX = 1 << 62  # that a newcomer joins: there is room above it
 _SCALE, _OFFSET, _MARK_MAX = 1024, 8, 65_535
 
 
@@ -63,8 +65,9 @@ class HeadCount:
         if len(msg.marks) != len(self.marks):
             return  # of a process with other settings
         if msg.epoch > self.epoch:
-            # Nobody can make us begin again and again, and so know nothing for ever.
-            if self.before and self._age < self.config.epoch_intervals // 2:
+            # Nobody can make us begin again and again, and so know nothing for ever; nor use up the numbers.
+            early = self._age < self.config.epoch_intervals // 2 or msg.epoch > self.epoch + AHEAD_MAX
+            if (self.before and early) or msg.epoch > EPOCH_MAX:
                 return
             self._begin(msg.epoch)
         if msg.epoch == self.epoch:

@@ -1,6 +1,7 @@
 """What lazy protocols have in common: they know which events they had, keep the last ones, advertise, ask and answer.
 
-How an event spreads is up to those that build on this.
+How an event spreads is up to those that build on this. If an event is not passed on because of what the first relay
+says of it (it came too far, or we asked for it), that is remembered: a later copy that says otherwise is passed on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class LazyPush(ABC):
     __slots__ = (
         "_latest",
         "_latest_source",
+        "_unpushed",
         "begin",
         "config",
         "deliver",
@@ -47,6 +49,7 @@ class LazyPush(ABC):
         self.seen: dict[NodeId, SeqWindow] = {env.me: SeqWindow(0, config.ahead_max)}
         self.recent = Recent(config)
         self.seq = 0
+        self._unpushed: dict[MsgId, int] = {}  # new ones, which of our neighbours did not get: see `_hold_back`
         self._latest_source: NodeId = NOBODY  # copies of one message come close together
         self._latest: SeqWindow | None = None
         self.begin: Begin = begin_here
@@ -57,6 +60,9 @@ class LazyPush(ABC):
 
     def next_id(self, topic: str) -> MsgId:
         return self.env.me, self.seq
+
+    def next_context(self, topic: str) -> str:
+        return ""
 
     # What `Gaps` needs
 
@@ -128,6 +134,12 @@ class LazyPush(ABC):
         key = event.source, event.seq
         self.recent.add(key, self.env.now_us(), event)
         return self.requests.arrived(key) if self.requests.wanted else []
+
+    def _hold_back(self, key: MsgId, parts: int) -> None:
+        """It came and is not passed on, or not to all sorts of neighbours: nobody but the relay says why."""
+        self._unpushed[key] = parts
+        if len(self._unpushed) > self.config.recent_messages:
+            del self._unpushed[next(iter(self._unpushed))]
 
     # Advertising, asking, answering
 

@@ -12,6 +12,9 @@ Whom to ask is a total order (E-CLON-30): the nearest, and of those the one that
 advertisers are likelier to be gone. Who does not have it any more says so (E-CLON-12) and the next is asked at once;
 who says nothing is asked again after all others. When nobody is left the message is given up, until somebody else
 advertises it.
+
+Anybody can advertise what does not exist. So each message that we want is on the account of one that advertised it, and
+where there is no room the one with most on its account loses its oldest, unless another one advertises it too.
 """
 
 from __future__ import annotations
@@ -83,9 +86,10 @@ def _nobody(but: NodeId) -> list[NodeId]:
 class Wanted:
     """A message that we have heard of and do not have."""
 
-    __slots__ = ("asked", "askers", "asks", "promised_us", "promises", "queue", "timer")
+    __slots__ = ("asked", "askers", "asks", "on_account_of", "promised_us", "promises", "queue", "timer")
 
-    def __init__(self) -> None:
+    def __init__(self, on_account_of: NodeId) -> None:
+        self.on_account_of = on_account_of
         self.queue: list[tuple[int, NodeId]] = []  # distance and advertiser; whom to ask next comes first
         self.asks: dict[NodeId, int] = {}  # how often each advertiser was asked
         self.asked: tuple[int, NodeId] | None = None  # whose answer we await
@@ -111,7 +115,7 @@ class Wanted:
 class Requests:
     """`area` gives the near neighbours but for one: who waits for whom when something is fetched from far away."""
 
-    __slots__ = ("_naive", "area", "config", "env", "patience_us", "wanted")
+    __slots__ = ("_accounts", "_naive", "area", "config", "env", "patience_us", "wanted")
 
     def __init__(
         self, env: Env, config: RequestsConfig, patience_us: int = 0, area: Callable[[NodeId], list[NodeId]] = _nobody
@@ -119,6 +123,7 @@ class Requests:
         self.env, self.config, self.area = env, config, area
         self.patience_us = patience_us if config.scheduler == "delayed" else 0
         self.wanted: dict[MsgId, Wanted] = {}
+        self._accounts: dict[NodeId, dict[MsgId, None]] = {}
         self._naive = config.scheduler == "naive"
 
     # What happens
@@ -128,7 +133,7 @@ class Requests:
         if self._naive:
             self.env.send(peer, IWant(*key, distance))
             return
-        wanted = self.wanted.get(key) or self._want(key)
+        wanted = self.wanted.get(key) or self._want(key, peer)
         if peer in wanted.asks or len(wanted.asks) >= self.config.advertisers_max:
             return
         wanted.add(distance, peer)
@@ -144,7 +149,7 @@ class Requests:
         and not for ever: nobody can make us wait without end."""
         if not self.patience_us:
             return
-        wanted, now_us = self.wanted.get(key) or self._want(key), self.env.now_us()
+        wanted, now_us = self.wanted.get(key) or self._want(key, sender), self.env.now_us()
         if wanted.promises >= PROMISES_MAX:
             return
         if wanted.asked is not None:
@@ -174,10 +179,11 @@ class Requests:
 
     def arrived(self, key: MsgId) -> list[tuple[NodeId, int]]:
         """Returns who asked for it meanwhile, with their distance."""
-        wanted = self.wanted.pop(key, None)
+        wanted = self.wanted.get(key)
         if wanted is None:
             return []
         wanted.stop_timer()
+        self._forget(key)
         return wanted.askers
 
     def refused(self, key: MsgId, peer: NodeId) -> None:
@@ -198,14 +204,42 @@ class Requests:
         for wanted in self.wanted.values():
             wanted.stop_timer()
         self.wanted.clear()
+        self._accounts.clear()
 
     # What to do about it
 
-    def _want(self, key: MsgId) -> Wanted:
+    def _want(self, key: MsgId, peer: NodeId) -> Wanted:
         if len(self.wanted) >= self.config.wanted_max:
-            self.arrived(next(iter(self.wanted)))
-        wanted = self.wanted[key] = Wanted()
+            self._make_room()
+        wanted = self.wanted[key] = Wanted(peer)
+        self._accounts.setdefault(peer, {})[key] = None
         return wanted
+
+    def _make_room(self) -> None:
+        """What somebody else advertises too, who has less on its account, moves there instead."""
+        while True:
+            most = max(self._accounts.values(), key=len)
+            key = next(iter(most))
+            wanted = self.wanted[key]
+            least = min(wanted.asks, key=self._on_account_of, default=wanted.on_account_of)
+            if self._on_account_of(least) + 1 >= len(most):
+                self.arrived(key)
+                return
+            self._discharge(key, wanted)
+            wanted.on_account_of = least
+            self._accounts.setdefault(least, {})[key] = None
+
+    def _on_account_of(self, peer: NodeId) -> int:
+        return len(self._accounts.get(peer, ()))
+
+    def _discharge(self, key: MsgId, wanted: Wanted) -> None:
+        account = self._accounts[wanted.on_account_of]
+        del account[key]
+        if not account:
+            del self._accounts[wanted.on_account_of]
+
+    def _forget(self, key: MsgId) -> None:
+        self._discharge(key, self.wanted.pop(key))
 
     def _wait(self, key: MsgId, wanted: Wanted) -> None:
         """Everyone for a time of its own, so that few ask before they hear that somebody does."""
@@ -238,7 +272,7 @@ class Requests:
     def _ask_next(self, key: MsgId, wanted: Wanted) -> None:
         wanted.stop_timer()
         if not wanted.queue:
-            del self.wanted[key]
+            self._forget(key)
             for asker, _ in wanted.askers:
                 self.env.send(asker, DontHave(*key))
             return

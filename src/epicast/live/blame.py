@@ -16,6 +16,7 @@ FORGED = "bad signature"
 BAD_CERTIFICATE = "bad certificate"
 EXPIRED = "certificate out of date"
 OTHER_NAME = "two certificates for one source"
+CROWDED = "too many sources of one host"
 BLAMED = frozenset({UNSIGNED, FORGED, BAD_CERTIFICATE})
 
 # Our guesses. Judging a bad signature takes some 0.2 ms: a whole allowance takes a fifth of a second.

@@ -216,6 +216,7 @@ class Driver:
         if self.shapes.get(type(msg)) is None:
             self._handle(conn, msg, HEADER_BYTES + len(body))
         else:  # whole, without a stream: nobody sends it so, but it is as good or bad as any
+            _require_number(msg.seq, 1)  # type: ignore[attr-defined]
             self._event(conn, msg, HEADER_BYTES + len(body))
 
     def _note(self, peer: str, msg: Message) -> None:
@@ -226,8 +227,7 @@ class Driver:
 
     def run(self, conn: Connection, run: Run) -> None:
         like = conn.known.find(run.stream)
-        if run.seq + len(run) > _SEQ_MAX:
-            raise WireError("a number that is too large")
+        _require_number(run.seq, len(run))
         app = self.app
         quick = self._take_run is not None and self.recorder is None and app.takes_runs and self.running
         if quick and not self.orders.has(like.topic):
@@ -326,3 +326,9 @@ class Driver:
     def fire(self, fn: Callable[..., None], args: tuple[Any, ...]) -> None:
         if self.running:
             fn(*args)
+
+
+def _require_number(first: int, count: int) -> None:
+    """There must be a next one, or those to whom it is passed on could not read it, and would cut us off."""
+    if first + count > _SEQ_MAX:
+        raise WireError("a number that is too large")

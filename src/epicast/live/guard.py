@@ -11,7 +11,7 @@ from typing import Any
 
 from epicast.core.errors import EpicastError, WireError
 from epicast.live import envelope
-from epicast.live.blame import UNSIGNED
+from epicast.live.blame import CROWDED, UNSIGNED
 from epicast.live.signatures import ReplayWindow, Signer, Verifier
 from epicast.live.tls import Tls
 
@@ -34,8 +34,9 @@ class Guard:
         signature = self._signer.sign(topic, source, seq, covered, context)
         return envelope.add_signature(packed, self._signer.certificate_der, signature)
 
-    def objection(self, event: Any) -> str:
-        """Why it may not be let in; empty if it may."""
+    def objection(self, event: Any, now_us: int) -> str:
+        """Why it may not be let in; empty if it may. What `fresh` would refuse for want of room must not get into the
+        stack either: a member that invents sources would fill its tables, where hosts do not count."""
         source = event.source
         try:
             signed = envelope.split_signature(event.payload)
@@ -44,7 +45,9 @@ class Guard:
         if signed is None or not isinstance(source, str):
             return UNSIGNED
         certificate, signature, covered = signed
-        return self._verifier.objection(certificate, event.topic, source, event.seq, covered, signature, event.context)
+        verifier, seq = self._verifier, event.seq
+        said = verifier.objection(certificate, event.topic, source, seq, covered, signature, event.context)
+        return said or ("" if self._replay.has_room(_stream_of(event), now_us) else CROWDED)
 
     def signer_of(self, event: Any) -> str | None:
         """The name in the certificate that the signature of an event fits, which was let in before; None if so many
@@ -54,4 +57,8 @@ class Guard:
 
     def fresh(self, event: Any, now_us: int) -> bool:
         """Once for each message. Each stream of a publisher has numbers of its own."""
-        return self._replay.accept(f"{event.source}s{event.seq >> _STREAM_SHIFT}", event.seq & _IN_STREAM, now_us)
+        return self._replay.accept(_stream_of(event), event.seq & _IN_STREAM, now_us)
+
+
+def _stream_of(event: Any) -> str:
+    return f"{event.source}s{event.seq >> _STREAM_SHIFT}"

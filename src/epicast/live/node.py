@@ -425,7 +425,7 @@ class Node:
         self._board.gap(source, lost, why if topic or why != "lost" else "no neighbour has them any more", topic)
 
     def objection(self, event: Any) -> str:
-        return "" if self._guard is None else self._guard.objection(event)
+        return "" if self._guard is None else self._guard.objection(event, self.unix_us())
 
     def links_changed(self) -> None:
         self._readiness.look()

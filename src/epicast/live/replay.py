@@ -21,7 +21,7 @@ DAY_US = 86_400_000_000
 
 class ReplayWindow:
     def __init__(
-        self, *, sources_max: int = 16_384, per_host_max: int = 16_384, width: int = 65_536, quiet_us: int = DAY_US
+        self, *, sources_max: int = 65_536, per_host_max: int = 16_384, width: int = 65_536, quiet_us: int = DAY_US
     ) -> None:
         self.sources_max, self.per_host_max, self.width, self.quiet_us = sources_max, per_host_max, width, quiet_us
         self.refused = 0  # newcomers for whom there was no room
@@ -44,6 +44,18 @@ class ReplayWindow:
         if new:  # what is refused may be a recording, which is no sign of life
             self.heard(source, now_us)
         return new
+
+    def has_room(self, source: str, now_us: int) -> bool:
+        """Would a number of this source be accepted, if it is new?"""
+        if source in self._sources:
+            return True
+        at_host = self._hosts.get(_host_of(source), {})
+        return self._may_add(at_host, self.per_host_max, now_us) and self._may_add(
+            self._sources, self.sources_max, now_us
+        )
+
+    def _may_add(self, among: dict[str, None] | dict[str, _Source], most: int, now_us: int) -> bool:
+        return len(among) < most or now_us - self._sources[next(iter(among))].heard_us >= self.quiet_us
 
     def heard(self, source: str, now_us: int) -> None:
         """A sign of life, as from a source that publishes nothing: a greeting, a link."""

@@ -12,7 +12,8 @@ must be in `payload`.
 
 A message is judged in this order: `Verifier.objection`, then `ReplayWindow.accept`. The other way round a forgery would
 take the place of the true message. A certificate is kept only once it has verified a message: a relay that puts another
-one into a message binds nobody to it.
+one into a message binds nobody to it. Every message is judged with the certificate that it brings: so all processes
+judge it alike, whomever they know already.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class _Known(NamedTuple):
     name: str
     key: Ed25519PublicKey
     until: float  # Unix seconds
+    certificate: bytes
 
 
 class Verifier:
@@ -114,17 +116,23 @@ class Verifier:
         self, certificate_der: bytes, topic: str, source: str, seq: int, payload: bytes, signature: bytes, context: str
     ) -> str:
         """Why the message may not be let in; empty if it may. Its certificate is learned if it has to be, and then only
-        if it fits the signature."""
-        if self.verify(topic, source, seq, payload, signature, context):
-            return ""
+        if it fits the signature.
+
+        A key that is known already does not make up for another certificate in the message: a process that does not
+        know the source yet would refuse the message, and blame us for passing it on."""
         known = self._known.get(source)
+        if known is not None and certificate_der == known.certificate:
+            if self.verify(topic, source, seq, payload, signature, context):
+                return ""
+            if source in self._known:
+                return FORGED
         try:
             offered = self._read(certificate_der, source)
         except NotNow:
             return EXPIRED
         except EpicastError:
             return BAD_CERTIFICATE
-        if offered == known or not self._is_by(offered, topic, source, seq, payload, signature, context):
+        if not self._is_by(offered, topic, source, seq, payload, signature, context):
             return FORGED
         try:
             self._keep(source, offered)
@@ -148,7 +156,7 @@ class Verifier:
         key = certificate.public_key()
         if not isinstance(key, Ed25519PublicKey):
             raise EpicastError(f"the certificate of {identity.name} holds no Ed25519 key")
-        return _Known(identity.name, key, identity.not_after.timestamp())
+        return _Known(identity.name, key, identity.not_after.timestamp(), certificate_der)
 
     def _keep(self, node_id: str, new: _Known) -> None:
         old = self._known.pop(node_id, None)

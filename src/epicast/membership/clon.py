@@ -183,12 +183,17 @@ class Clon(Scamp):
     def on_node_info(self, sender: NodeId, msg: NodeInfo) -> None:
         if self.left or not len(self.view):
             return
-        if msg.hops_left:
-            self.env.send(self.view.pick(self.env.rng), NodeInfo(msg.hops_left - 1, msg.counts))
+        hops_left = min(msg.hops_left, self.config.balance_walk - 1)
+        if hops_left:
+            self.env.send(self.view.pick(self.env.rng), NodeInfo(hops_left - 1, msg.counts))
             return
         for kind, theirs in enumerate(msg.counts[: len(self.counts)]):
-            if self.counts[kind] > 3 * theirs and self.counts[kind] > 1:
+            if self.counts[kind] > max(3 * theirs, self._least(kind)):
                 self._give_up_one(kind)
+
+    def _least(self, kind: int) -> int:
+        """So many stay whatever others say of themselves: half of those wanted, and never none (E-CLON-17)."""
+        return max(1, self.config.wanted[kind] // 2)
 
     def _give_up_one(self, kind: int) -> None:
         uses, arcs = self.listener.uses, self.arcs

@@ -196,8 +196,9 @@ class Cyclon:
         if self.left or joiner == self.env.me:
             return
         others = [peer for peer in self.ages if peer != joiner]
-        if msg.hops_left and others:
-            self.env.send(self._one(others), EnterWalk(joiner, msg.hops_left - 1))
+        hops_left = min(msg.hops_left, self.config.walk_length)  # no walk is longer for what its sender says
+        if hops_left and others:
+            self.env.send(self._one(others), EnterWalk(joiner, hops_left - 1))
         elif joiner not in self.ages:
             given = self._one(others) if others and len(self.ages) >= self.config.view_size else self.env.me
             age = self.ages.get(given, 0)
@@ -228,7 +229,8 @@ class Cyclon:
         if self.left:
             return
         self.silent.pop(sender, None)
-        given = sample(self.env.rng, [peer for peer in self.ages if peer != sender], len(msg.entries))
+        count = min(len(msg.entries), self.config.exchange_size)
+        given = sample(self.env.rng, [peer for peer in self.ages if peer != sender], count)
         self.env.send(sender, ExchangeReply(tuple([(peer, self.ages[peer]) for peer in given])))
         self._merge(msg.entries, given)
 
@@ -272,9 +274,10 @@ class Cyclon:
             del self.partners[next(iter(self.partners))]
 
     def _merge(self, entries: Iterable[tuple[NodeId, int]], sent: Iterable[NodeId]) -> None:
-        """In a full view they take the places of what the other side has now, then of the oldest."""
+        """In a full view they take the places of what the other side has now, then of the oldest. One message brings no
+        more than an exchange: the rest of the view stays whatever it names."""
         spare = [peer for peer in sent if peer in self.ages]
-        for peer, age in tuple(entries)[: self.config.view_size]:
+        for peer, age in tuple(entries)[: self.config.exchange_size]:
             if peer == self.env.me or peer in self.ages or self._is_old_news(peer, age):
                 continue
             if len(self.ages) >= self.config.view_size:

@@ -49,6 +49,7 @@ __all__ = ["Scamp", "ScampConfig"]
 HOPS_PER_MEMBER = 8  # of the contact's view
 LOOKS = 8  # at what runs out, in one lease
 CONTACTS_MAX = 64
+COPIES_MAX = 8  # of one request for more of them: a process asks for one at a time
 FEW = 2  # who knows fewer asks somebody from long ago, and knows that one too then
 FAR_SHARE = 0.2  # of the copies that replace a lost arc start at somebody from long ago
 
@@ -214,7 +215,7 @@ class Scamp(Views):
         others = [peer for peer in (self.view.items or self._asked) if peer != joiner]
         if not others:
             return [self.env.me]  # nobody but the joiner is known to us: the copy is ours
-        copies = wanted or (self.config.target_degree - 1 if self.config.target_degree else 0)
+        copies = min(wanted, COPIES_MAX) or (self.config.target_degree - 1 if self.config.target_degree else 0)
         if copies:
             return [self._one(others) for _ in range(copies)]
         extra = int(self.config.copies)
@@ -246,7 +247,7 @@ class Scamp(Views):
     # Copies
 
     def on_forwarded_subscription(self, sender: NodeId, msg: ForwardedSubscription) -> None:
-        subject, hops_left = msg.subject, msg.hops_left
+        subject, hops_left = msg.subject, min(msg.hops_left, self.config.hops_max)  # whatever the one before us says
         if self.left:
             return
         can_keep = self._can_keep(subject)

@@ -32,6 +32,7 @@ from epicast.dissemination.memory import Memory
 from epicast.dissemination.seen import Seen
 
 FIRST = b""  # before all keys
+OVERDUE_EVERY = 8  # rounds: looking for what is overdue takes long where much waits
 
 Size = Annotated[int, msgspec.Meta(ge=1)]
 Level = dict[bytes, Entry]
@@ -76,6 +77,7 @@ class StableOrder:
     __slots__ = (
         "_bare",
         "_floor",
+        "_keys_alone",
         "accepted",
         "births",
         "bytes",
@@ -98,6 +100,7 @@ class StableOrder:
         self.accepted = 0
         self.bytes = 0  # of the payloads that wait
         self.sights: dict[int, int] = {}  # how many events were how old when they came
+        self._keys_alone = 0  # pending events whose payload has not come
         self._floor = FIRST  # the last event of the orders that were forgotten
         self._bare = Memory(env.now_us())  # keys given up before their payload came: they may be forged
         self.seen = Seen(config.sources_max, config.pending_max)  # delivered or given up
@@ -110,7 +113,8 @@ class StableOrder:
 
     def has_room(self) -> bool:
         config = self.config
-        return len(self.pending) < config.pending_max // 2 and self.bytes < config.pending_bytes_max // 2
+        count = len(self.pending) - self._keys_alone  # anybody can make up keys
+        return count < config.pending_max // 2 and self.bytes < config.pending_bytes_max // 2
 
     # Events
 
@@ -136,6 +140,7 @@ class StableOrder:
             if topic == known.topic:
                 if self._fits(key, topic, payload):
                     known.payload = payload
+                    self._keys_alone -= 1
                 return
             self._withdraw(known)  # the payload knows better where it belongs than whoever passed its key on
         _, source, seq = read_key(key)
@@ -144,16 +149,20 @@ class StableOrder:
         line = self._line(topic)
         if key <= line.last:
             self._take_late(Pending(key, hops, topic, payload))
+        elif payload is None and self._keys_alone >= self.config.pending_max // 2:
+            self.env.record(Kind.NONSENSE, source=source, seq=seq, topic=topic, detail="too many keys without payloads")
         elif len(self.pending) >= self.config.pending_max:
             self._give_up(key, topic, "above pending_max", bare=payload is None)
         elif self._fits(key, topic, payload or b""):
             self.accepted += 1
             self.sights[hops] = self.sights.get(hops, 0) + 1
             self.pending[key] = Pending(key, hops, topic, payload)
+            self._keys_alone += payload is None
             self.births[key] = birth
             heappush(line.heap, key)
 
     def _withdraw(self, event: Pending) -> None:
+        self._keys_alone -= 1
         del self.pending[event.key], self.births[event.key]
         heap = self._line(event.topic).heap
         heap.remove(event.key)
@@ -195,16 +204,26 @@ class StableOrder:
         self._bare.turn(self.env.now_us())
         for line in [line for line in self.lines.values() if line.heap]:
             heap = line.heap
-            while heap and self.births[heap[0]] < born_before:
+            upto = self._overdue(heap, born_before, patience)
+            while heap and (self.births[heap[0]] < born_before or heap[0] <= upto):
                 event = self.pending[heap[0]]
-                if event.payload is None and self.births[heap[0]] >= born_before - patience:
+                if event.payload is None and self.births[heap[0]] >= born_before - patience and heap[0] > upto:
                     break
                 line.last = heappop(heap)
                 del self.pending[line.last], self.births[line.last]
                 self._give(event)
 
+    def _overdue(self, heap: list[bytes], born_before: int, patience: int) -> bytes:
+        """The last event that was held up for too long, by others in front of it that came later and later. That is
+        what happens where a member makes them up: it is not waited for without end."""
+        if not patience or born_before % OVERDUE_EVERY:
+            return FIRST
+        births, pending, since = self.births, self.pending, born_before - 2 * patience
+        return max([key for key in heap if births[key] < since and pending[key].payload is not None], default=FIRST)
+
     def _give(self, event: Pending) -> None:
         if event.payload is None:
+            self._keys_alone -= 1
             self._give_up(event.key, event.topic, "without its payload", bare=True)
             return
         self.bytes -= len(event.payload)

@@ -4,10 +4,10 @@ import pytest
 
 from epicast.core.errors import EpicastError
 from epicast.core.message import Position
-from epicast.core.recording import Record
+from epicast.core.recording import Record, Send
 from epicast.core.records import Kind
 from epicast.dissemination.brisa_flow import Buffer
-from epicast.dissemination.brisa_messages import UPWARD, Activate, Data, Deactivate, Whereabouts
+from epicast.dissemination.brisa_messages import UPWARD, Activate, Data, Deactivate, Recover, Whereabouts
 from tests.support.neighbours import Tree, data, position
 
 FLOW = (0, 0)
@@ -148,6 +148,28 @@ def test_publishers_above_the_cap_are_dropped() -> None:
     tree.brisa.on_data(1, data(0, (0, 1), source=8))
     assert tree.got == []
     assert list(tree.flow().windows) == [0]
+
+
+def test_there_is_always_room_for_the_source_itself() -> None:
+    """Whoever knows the name of a flow can publish on it before its source does."""
+    tree = Tree(sources_max=3)
+    for publisher in range(100, 110):
+        tree.brisa.on_data(1, data(0, (), source=publisher, flags=UPWARD))
+    assert len(tree.flow().windows) == 3
+    tree.brisa.on_data(1, data(0, (0, 1)))
+    assert tree.got[-1] == (0, 0)
+
+
+def test_what_the_source_has_published_is_chased_also_where_others_fill_the_table() -> None:
+    tree = Tree(sources_max=3)
+    tree.brisa.start()
+    for publisher in range(100, 110):
+        tree.brisa.on_data(1, data(0, (), source=publisher, flags=UPWARD))
+    tree.take()
+    for _ in range(3):
+        tree.hears(1, (0, 1), last=4)
+        tree.env.advance(1_000_000)
+    assert any(isinstance(each, Send) and each.msg == Recover(FLOW, ((0, 4, 4),)) for each in tree.env.effects)
 
 
 def test_progress_of_publishers_above_the_cap_is_not_chased() -> None:

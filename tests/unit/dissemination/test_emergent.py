@@ -68,6 +68,20 @@ def test_what_comes_for_the_first_time_is_passed_on_but_not_back() -> None:
     assert got == [(9, 0, 1, 1)]
 
 
+def test_what_the_first_copy_kept_from_a_sort_of_neighbours_goes_there_with_a_later_one() -> None:
+    """Nobody but the relay says how many rounds are over."""
+    process, env, got = emergent(eager="all", local_rounds=3, remote_rounds=2)
+    process.on_msg(1, msg(3, 0))
+    assert [each.to for each in env.take()] == [11, 12]  # type: ignore[union-attr]
+    process.on_msg(2, msg(3, 0))
+    assert env.take() == []
+    assert process.on_msg(2, msg(1, 0)) is True
+    assert env.take() == [Send(1, msg(2, 0, hops=2))], "the others had it with the first copy"
+    process.on_msg(1, msg(1, 0))
+    assert env.take() == []
+    assert len(got) == 1
+
+
 def test_what_comes_again_is_a_duplicate_whatever_its_rounds() -> None:
     process, env, got = emergent()
     process.on_msg(1, msg(1, 0))

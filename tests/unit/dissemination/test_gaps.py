@@ -5,6 +5,7 @@ from __future__ import annotations
 from epicast.core.recording import Record, RecordingEnv, Send
 from epicast.core.records import Kind
 from epicast.dissemination.gaps import ALONE_US, BEGIN_US, Gaps, GapsConfig, Heights
+from epicast.dissemination.head_claims import CLAIMS_MAX
 from epicast.dissemination.seen import Seen
 from tests.support.neighbours import Members
 
@@ -14,7 +15,7 @@ GRACE_US = GapsConfig().grace_us
 
 
 def process(*, first: bool = True, own: int = 0, pulls: bool = False) -> tuple[Gaps, Seen, RecordingEnv]:
-    env, seen = RecordingEnv(ME), Seen(100, 100)
+    env, seen = RecordingEnv(ME), Seen(65_536, 100)
     seen.pulls = pulls
     gaps = Gaps(env, GapsConfig(), Members((2, 3, 4)), seen, lambda: own)  # type: ignore[arg-type]
     gaps.start(first=first)
@@ -114,6 +115,111 @@ def test_a_source_that_does_not_answer_may_be_gone_and_then_one_claim_will_do() 
     gaps.on_heights(WITNESS, Heights(((SOURCE, 1),)))
     env.advance(10 * SECOND)
     assert env.records == [gap(2, 1)]
+
+
+# Lies about heads
+
+FAR = 10**12
+SEVERAL = (LIAR, WITNESS)  # one member can be both
+
+
+def lie(gaps: Gaps, height: int = FAR, source: int = SOURCE) -> None:
+    for teller in SEVERAL:
+        gaps.on_heights(teller, Heights(((source, height),)))
+
+
+def questions(env: RecordingEnv) -> list[Send]:
+    return [sent for sent in env.sent(Heights) if sent.to == SOURCE and sent.msg.asks]  # type: ignore[attr-defined]
+
+
+def test_before_claims_count_the_source_has_the_last_word() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    lie(gaps)
+    env.advance(GRACE_US + SECOND)
+    assert questions(env) == [Send(SOURCE, Heights(((SOURCE, FAR),), asks=True))]
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 2),), answers=2))
+    assert env.records == [gap(3, 2)], "these it has published"
+    env.advance(60 * SECOND)
+    assert len(env.records) == 1
+    assert seen.add(SOURCE, 3)
+
+
+def test_a_source_that_has_published_nothing_says_so() -> None:
+    gaps, seen, env = process()
+    lie(gaps)
+    env.advance(GRACE_US + SECOND)
+    gaps.on_heights(SOURCE, Heights((), answers=2))
+    env.advance(60 * SECOND)
+    assert env.records == []
+    assert SOURCE not in seen.windows
+
+
+def test_claims_about_a_source_that_says_something_else_do_not_hide_true_ones() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    lie(gaps)
+    env.advance(GRACE_US + SECOND)
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 0),), answers=2))
+    lie(gaps, 4)
+    env.advance(GRACE_US + SECOND)
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 4),), answers=2))
+    assert env.records == [gap(5, 4)]
+
+
+def test_a_source_that_could_not_be_reached_for_a_while_is_heard_again() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    lie(gaps)
+    env.advance(60 * SECOND)
+    assert env.records == [gap(FAR + 1, FAR)]
+    assert not seen.add(SOURCE, 5)
+    assert len(questions(env)) > 1, "it is asked again"
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 7),), answers=2))
+    assert not seen.add(SOURCE, 7), "that was told as lost, and it is"
+    assert seen.add(SOURCE, 8)
+    env.advance(60 * SECOND)
+    assert len(env.records) == 1
+
+
+def test_what_was_presumed_and_came_true_stays_done() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    lie(gaps, 3)
+    env.advance(60 * SECOND)
+    assert env.records == [gap(4, 3)]
+    assert seen.add(SOURCE, 4), "it did publish them, then"
+    gaps.on_heights(SOURCE, Heights(((SOURCE, 2),), answers=2))
+    assert not seen.add(SOURCE, 3)
+    assert not seen.add(SOURCE, 4)
+
+
+def test_a_source_that_does_not_answer_is_asked_ever_more_rarely() -> None:
+    gaps, seen, env = process()
+    seen.add(SOURCE, 0)
+    lie(gaps)
+    env.advance(1000 * SECOND)
+    assert 5 < len(questions(env)) < 10
+
+
+def test_invented_sources_fill_no_table() -> None:
+    """Where the table of windows is full, true sources are not heard any more."""
+    gaps, seen, env = process()
+    for first in range(1000, 1000 + 3 * CLAIMS_MAX, 1000):
+        for source in range(first, first + 1000):
+            lie(gaps, source=source)
+        env.advance(10 * SECOND)
+        env.take()
+    assert len(seen.windows) <= CLAIMS_MAX
+    assert seen.add(SOURCE, 0)
+
+
+def test_the_table_of_heads_is_bounded() -> None:
+    gaps, _, _ = process()
+    gaps.sources_max = 10
+    for source in range(1000, 1100):
+        lie(gaps, source=source)
+    assert len(gaps.heads) == 10
 
 
 def test_heads_are_told_while_there_is_news_and_then_no_more() -> None:

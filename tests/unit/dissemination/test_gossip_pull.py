@@ -178,9 +178,20 @@ def test_a_copy_is_delivered_kept_and_not_pushed_on() -> None:
     assert got == [(9, 0, 2, 2)]
     assert env.effects == []
     assert process.on_copy(3, copy(0)) is True
-    assert process.on_rumor(3, rumor(0)) is True
+    assert env.effects == []
     process.on_want(3, Want(((9, 0, 0),)))
     assert env.effects == [Send(3, copy(0, hops=3))]
+    assert len(got) == 1
+
+
+def test_what_is_pushed_to_us_goes_on_though_a_relay_said_it_was_pulled() -> None:
+    process, env, got = holding(push="eager")
+    process.on_copy(2, copy(0))
+    assert process.on_rumor(3, rumor(0)) is True
+    assert env.effects == [Send(1, rumor(0, hops=2)), Send(2, rumor(0, hops=2))]
+    env.take()
+    assert process.on_rumor(1, rumor(0)) is True
+    assert env.effects == [], "once"
     assert len(got) == 1
 
 

@@ -123,6 +123,20 @@ def test_nobody_can_make_us_begin_again_and_again() -> None:
     assert one.estimate > 20
 
 
+def test_nobody_can_use_up_the_numbers_of_epochs() -> None:
+    """Above the highest, nobody could read what a process tells of its epoch."""
+    env = RecordingEnv(1)
+    count = HeadCount(env, HeadCountConfig(), Members((2,)), lambda: 0)  # type: ignore[arg-type]
+    count.start()
+    count.on_heads(2, Heads((1 << 63) - 1, count.marks, 0))
+    assert count.epoch == 0
+    count.on_heads(2, Heads(7, count.marks, 0))
+    assert count.epoch == 7, "a newcomer joins"
+    env.advance(15_000_000)
+    count.on_heads(2, Heads(1 << 62, count.marks, 0))
+    assert count.epoch == 7
+
+
 def test_other_numbers_of_marks_are_ignored() -> None:
     one, env = count(1)
     before = one.marks

@@ -363,6 +363,29 @@ def test_of_too_many_wanted_the_one_wanted_for_longest_goes() -> None:
     assert len([timer for timer in env.timers if timer.live]) == 3
 
 
+@pytest.mark.parametrize("liar_first", [True, False])
+@pytest.mark.parametrize("before", [0, 10])
+@pytest.mark.parametrize("count", [1, 5])
+def test_made_up_advertisements_push_out_no_true_ones(count: int, before: int, *, liar_first: bool) -> None:
+    """Also where the liar has advertised the true ones as well, before or after everybody else."""
+    asking, env = requests("single", wanted_max=20)
+    liar, honest, true = 1, 2, [(9, number) for number in range(count)]
+    for number in range(before):
+        asking.advertised((8, number), liar, 0)
+    for key in true:
+        for peer in (liar, honest) if liar_first else (honest, liar):
+            asking.advertised(key, peer, 0)
+    for number in range(before, 100):
+        asking.advertised((8, number), liar, 0)
+    assert all(key in asking.wanted for key in true)
+    assert len(asking.wanted) == 20
+    env.advance(10_000_000)
+    for key in true:
+        assert Send(honest, IWant(*key)) in env.effects
+    assert not asking.wanted
+    assert not asking._accounts
+
+
 def test_too_many_advertisers_and_askers_of_one_message_are_ignored() -> None:
     asking, _ = requests("delayed", area=(), advertisers_max=4)
     for peer in range(1, 100):

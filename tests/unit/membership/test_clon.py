@@ -177,6 +177,16 @@ def test_nobody_gives_up_its_last_of_a_kind() -> None:
     assert env.take() == []
 
 
+def test_half_of_what_is_wanted_is_kept_whatever_others_say_they_have() -> None:
+    process, env, _ = clon(view=(*range(1, 10), 11, 12, 13))
+    for _ in range(50):
+        process.on_node_info(1, NodeInfo(0, (0, 0)))
+    assert process.counts == [3, 1]
+    env.take()
+    process.on_node_info(1, NodeInfo(64, (0, 0)))
+    assert [sent.msg.hops_left for sent in sends(env, NodeInfo)] == [4]  # type: ignore[attr-defined]
+
+
 def test_what_a_tree_needs_is_not_given_up() -> None:
     process, env, ear = clon(view=(1, 2, 3, 4))
     ear.used = (1, 2, 3)

@@ -273,3 +273,28 @@ def test_only_the_last_partners_are_remembered(partners: list[int]) -> None:
 def test_more_to_exchange_than_there_are_places_is_refused() -> None:
     with pytest.raises(ConfigError, match="exchange_size: expected at most view_size = 4, got 5"):
         CyclonConfig.load({"view_size": 4, "exchange_size": 5}, "x")
+
+
+# Lies
+
+
+@pytest.mark.parametrize("kind", [Exchange, ExchangeReply])
+def test_one_message_replaces_no_more_of_a_view_than_an_exchange(kind: type[Exchange | ExchangeReply]) -> None:
+    known = dict.fromkeys(range(1, 11), 1)
+    process, env, _ = cyclon(ages=known, view_size=10, exchange_size=3)
+    process.asked = 1
+    entries = tuple((peer, 0) for peer in range(100, 130))
+    if kind is Exchange:
+        process.on_exchange(1, Exchange(entries))
+        [reply] = sends(env)
+        assert len(reply.msg.entries) == 3  # type: ignore[attr-defined]
+    else:
+        process.on_exchange_reply(1, ExchangeReply(entries))
+    assert len(process.ages.keys() & known.keys()) == 7
+
+
+def test_a_walk_has_no_more_hops_left_than_ours_have_whatever_its_sender_says() -> None:
+    process, env, _ = cyclon(ages={1: 0, 2: 0}, walk_length=5)
+    process.on_enter_walk(1, EnterWalk(50, 64))
+    [onward] = sends(env)
+    assert onward.msg == EnterWalk(50, 4)

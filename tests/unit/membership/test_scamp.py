@@ -12,7 +12,7 @@ from epicast.core.errors import ConfigError
 from epicast.core.message import Position
 from epicast.core.recording import Close, RecordingEnv, Send
 from epicast.core.records import Kind
-from epicast.membership.scamp import Scamp, ScampConfig
+from epicast.membership.scamp import COPIES_MAX, Scamp, ScampConfig
 from epicast.membership.scamp_messages import (
     Dropped,
     ForwardedSubscription,
@@ -376,3 +376,18 @@ def test_three_processes_know_each_other_after_all_have_joined() -> None:
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigError, match="isolated_us: expected more than heartbeat_us"):
         ScampConfig.load({"heartbeat_us": "5s", "isolated_us": "5s"}, "x")
+
+
+# Lies
+
+
+def test_nobody_makes_many_copies_for_one_request() -> None:
+    process, env, _ = scamp(view=range(1, 6), target_degree=9)
+    process.on_subscription(JOINER, Subscription("", 4096))
+    assert len(copies_sent(env)) == COPIES_MAX
+
+
+def test_a_copy_has_no_more_hops_left_than_ours_have_whatever_its_sender_says() -> None:
+    process, env, _ = scamp(view=range(1, 200), hops_max=16)
+    process.on_forwarded_subscription(1, ForwardedSubscription(JOINER, 1024))
+    assert [each.msg.hops_left for each in copies_sent(env)] == [15]  # type: ignore[attr-defined]

@@ -168,6 +168,48 @@ def test_a_time_far_in_the_future_is_not_believed_and_leaves_a_hole_that_is_told
     assert process.env.records == [nonsense, Record(Kind.GAP, source=3, seq=0, topic="t", detail=f"1 {why}"), nonsense]
 
 
+# Keys that a member makes up
+
+
+def test_keys_that_are_made_up_again_and_again_hold_up_nothing_for_ever() -> None:
+    """Each belongs before the true event and comes after the last one was given up for stale."""
+    process = Process()
+    process.payload(50, 3)
+    patience_rounds = 30
+    for round_ in range(3 * patience_rounds):
+        process.key(49, 8, seq=round_)
+        process.rounds(1)
+    assert process.got == [(3, 0, b"body")]
+
+
+def test_true_events_in_front_of_one_that_is_overdue_are_delivered_before_it() -> None:
+    process = Process()
+    process.payload(50, 3)
+    for round_ in range(90):
+        process.payload(40, 8, seq=round_)
+        process.rounds(1)
+    assert (3, 0, b"body") in process.got
+    before = process.got[: process.got.index((3, 0, b"body"))]
+    assert before == sorted(before)
+    assert all(source == 8 for source, _, _ in before)
+
+
+def test_keys_without_payloads_take_no_room_from_publishers_nor_from_true_events() -> None:
+    process = Process(pending_max=8)
+    for number in range(20):
+        process.key(10 + number, 8, seq=number)
+    process.rounds(1)
+    assert len(process.order.order.pending) == 4
+    assert process.order.has_room("t")
+    for number in range(4):
+        process.payload(40 + number, 3, seq=number)
+    assert not process.order.has_room("t")
+    process.rounds(60)
+    assert [seq for source, seq, _ in process.got if source == 3] == [0, 1, 2, 3]
+    assert process.order.has_room("t")
+    assert process.order.order._keys_alone == 0
+
+
 def test_payloads_that_wait_are_bounded() -> None:
     process = Process(pending_bytes_max=10)
     assert process.order.has_room("t")
