@@ -19,9 +19,10 @@ from epicast.dissemination.brisa_repair import TreeRepair
 from epicast.dissemination.gaps import Gaps
 from epicast.membership.cyclon import Cyclon
 from epicast.membership.hyparview import HyParView
+from epicast.ordering.beginnings import Beginnings
 from epicast.ordering.predecessors import Predecessors
 from epicast.ordering.stable import FIRST, Line, StableOrder
-from epicast.ordering.waiting import Turn, WaitingRoom
+from epicast.ordering.waiting import Stream, Turn, WaitingRoom
 from epicast.sim.storm import Storm
 
 SEEDS = (89, *range(120))  # 89 first: only there is an orphan left with nobody but descendants around it
@@ -66,6 +67,10 @@ def told_and_still_awaited(window: SeqWindow, seq: int) -> int:
     return 0
 
 
+def begins_at_zero(room: WaitingRoom[Any], stream: Stream[Any], beginnings: Beginnings) -> None:
+    room.begin(stream, 0)
+
+
 real_add, real_line = SeqWindow.add, StableOrder._line
 
 Bug = tuple[str, type, str, Callable[..., Any], str]
@@ -98,6 +103,18 @@ BUGS: dict[str, Bug] = {
     "a gap is told, and the message delivered after all": (
         *("causal-flood", SeqWindow, "skip_to"),
         *(told_and_still_awaited, "told as lost"),
+    ),
+    "a newcomer owes all from the first number on": (
+        *("fifo-brisa", WaitingRoom, "_seek_beginning"),
+        *(begins_at_zero, "published before it came up"),
+    ),
+    "a newcomer owes all from the first number on, and only says how many": (
+        *("causal-brisa", WaitingRoom, "_seek_beginning"),
+        *(begins_at_zero, "can lack"),
+    ),
+    "a newcomer begins with the last message that came": (
+        *("causal-brisa", Beginnings, "first_of"),
+        *(lambda beginnings, source, topic, ahead: max(ahead), "missing"),
     ),
     "the dead come back from the views of others": ("epto", Cyclon, "_is_old_news", lambda *_: False, "is gone"),
 }

@@ -100,3 +100,14 @@ def test_where_no_agreement_is_promised_there_are_holes_to_tell(stack: str) -> N
     played = list(histories(stack, range(12)))
     assert sum(history.holes() for history in played) > 100
     assert sum(len(told) for history in played for told in history.told.values()) > 100
+
+
+@pytest.mark.parametrize("stack", ["causal-brisa", "causal-flood", "fifo-brisa"])
+def test_newcomers_join_while_publishers_publish(stack: str) -> None:
+    """They meet streams in mid-stream, and get messages of them."""
+    newcomers = 0
+    for history in histories(stack, range(30)):
+        begin, end = min(history.published_us.values()), max(history.published_us.values())
+        joined_us = history.world.population.joined_us
+        newcomers += sum(begin < joined_us[node] < end and len(got) > 3 for node, got in history.got.items())
+    assert newcomers > 10

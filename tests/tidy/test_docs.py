@@ -23,10 +23,10 @@ from epicast.membership.cyclon import Cyclon, CyclonConfig
 from epicast.membership.hyparview import HyParView, HyParViewConfig
 from epicast.membership.scamp import Scamp, ScampConfig
 from epicast.ordering.by_topic import ByTopicConfig
-from epicast.ordering.causal import CausalConfig
+from epicast.ordering.causal import Causal, CausalConfig
 from epicast.ordering.epto import EptoConfig
 from epicast.ordering.epto_ids import EptoIdsConfig
-from epicast.ordering.fifo import FifoConfig
+from epicast.ordering.fifo import Fifo, FifoConfig
 from epicast.sim.fault_schedule import FaultConfig
 from epicast.sim.latency import MODELS
 from epicast.sim.network import NetworkConfig
@@ -70,6 +70,8 @@ CONFIGS: list[tuple[type[Config], Path]] = [
     (ByTopicConfig, ROOT / "docs" / "orders.md"),
 ]
 PROTOCOLS: list[tuple[Any, Path]] = [
+    (Fifo, FIFO),
+    (Causal, CAUSAL),
     (Gaps, ROOT / "docs" / "orders.md"),
     (HyParView, HYPARVIEW),
     (Scamp, SCAMP),

@@ -104,6 +104,17 @@ class Rejecting(Protocol):
         such an event on. Without the ability the event is as if it had never come, and is perhaps asked for again."""
 
 
+class Settling(Protocol):
+    """An ability that a disseminator may have: it asks for what was published before a newcomer had neighbours, and
+    knows when all of that is here."""
+
+    def complete(self, source: NodeId, seq: int) -> bool:
+        """Has everything up to this number come that is owed to us, or been given up?"""
+
+    def hasten(self, *, unheard: bool) -> None:
+        """The layer above waits for that: ask for it now. `unheard`: for streams of which nothing has come, too."""
+
+
 class Order(Protocol):
     """When a received event may be delivered. What it has to say about an event travels at the end of its payload, so
     that it works over any disseminator."""
@@ -116,7 +127,14 @@ class Order(Protocol):
     def attach(self, dissemination: Disseminator) -> None:
         """Whose events it gets. Called once, before the start."""
 
-    def start(self) -> None: ...
+    def start(self, *, first: bool = False) -> None:
+        """`first`: there was nobody before us."""
+
+    def tell_beginnings(self, tell: Callable[[NodeId, int], None]) -> None:
+        """Where a newcomer's duty begins, by source and number, as soon as the order learns it."""
+
+    def settled(self) -> bool:
+        """Once the process has neighbours: will what is published from now on have its turn as soon as it comes?"""
 
     def leave(self) -> None: ...
 

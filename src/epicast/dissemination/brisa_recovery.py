@@ -23,6 +23,7 @@ from epicast.dissemination.brisa_claims import SILENT_US, Claims
 from epicast.dissemination.brisa_flow import FlowState
 from epicast.dissemination.brisa_lag import ParentWatch
 from epicast.dissemination.brisa_messages import (
+    STREAM_SHIFT,
     Activate,
     Baseline,
     BrisaConfig,
@@ -84,6 +85,31 @@ class Recovery:
         # The request takes a while to get there, and what it asks for recedes meanwhile.
         age_us = self._uptime_us() + self.config.confirm_us
         self.env.send(peer, Recover(flow.id, self._unsettled(flow), age_us, flow.past_asks > PAST_ASKS_MAX))
+
+    # For an order above
+
+    def complete(self, source: NodeId, seq: int) -> bool:
+        """Do we know where this source begins for us, and has all up to this number come or been given up?"""
+        for flow in self.flows.values():
+            window = flow.windows.get(source)
+            if window is not None and window.first >> STREAM_SHIFT == seq >> STREAM_SHIFT:
+                return not window.provisional and seq < window.next
+        return False
+
+    def hasten(self, *, unheard: bool) -> None:
+        """Ask for the past now, rather than at the next look: the parent, or another one next time."""
+        age_us = self._uptime_us() + self.config.confirm_us
+        for flow in list(self.flows.values()):
+            if not flow.mid_stream and not (unheard and not flow.windows):
+                continue
+            able = [p for p, position in flow.known.items() if position.progress and p != flow.parent]
+            if flow.parent is not None and (not able or flow.parent not in flow.evidence.past_asked):
+                able = [flow.parent]
+            able = [peer for peer in able if not self._brings_bad(flow, peer)]
+            if able:
+                peer = able[len(flow.evidence.past_asked) % len(able)]
+                flow.evidence.past_asked[peer] = None
+                self.env.send(peer, Recover(flow.id, self._unsettled(flow), age_us))
 
     def _unsettled(self, flow: FlowState) -> tuple[tuple[NodeId, int, int], ...]:
         """The publishers of which we do not know yet what is owed to us; none are named if that is so of all."""

@@ -125,6 +125,7 @@ class Gaps:
         "config",
         "counting",
         "env",
+        "floor",
         "heads",
         "members",
         "sources_max",
@@ -148,6 +149,7 @@ class Gaps:
         self.begun = False  # do we know where sources begin for us?
         self.begun_us = 0
         self.base: dict[NodeId, int] = {}  # the first number of each source that is owed to us; 0 where none is given
+        self.floor: dict[NodeId, int] = {}  # below, nothing is owed to us, as an order above says
         self.heads: dict[NodeId, int] = {}  # the highest number of each source, as others say
         self.sources_max = 65_536
         self._claims = HeadClaims(self._ask_source, lambda: counting.windows)
@@ -238,14 +240,21 @@ class Gaps:
         held = self.counting.held(source)
         upto = min((number - 1 for number in held if number <= last), default=last)  # it has come: its turn will
         ranges = window.missing(upto, RANGES_MAX)
+        floor = self.floor.get(source, 0)
         for first, end in ranges:
-            self.tell(source, first, end)
+            if end >= floor:
+                self.tell(source, max(first, floor), end)
         if ranges:
             window.skip_to(ranges[-1][1] + 1)
             if claimed and window.last > before:
                 self._claims.presume(source, before, window.last, self._round, made=known is None)
         if window.next <= last:
             self._note(source, last)
+
+    def owes_from(self, source: NodeId, seq: int) -> None:
+        """An order has learned that lower numbers are from before our beginning: holes among them are no loss."""
+        if len(self.floor) < self.sources_max:
+            self.floor.setdefault(source, seq)
 
     def tell(self, source: NodeId, first: int, last: int) -> None:
         """These numbers will not be delivered. As for all rows of lost ranges, the row has the number after them."""

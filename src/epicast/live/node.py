@@ -179,7 +179,7 @@ class Node:
             if isinstance(each, LocalCalls):
                 await each.start(self.id, self.cluster, message_types(self._stack), self._driver.heard_call)
                 self._hub.local_calls = each
-        self._stack_node.start(())
+        self._stack_node.start((), alone=not (self._seeds or self._discovery))
         door.let_in(loop, self._accepted, self._hub.room)
         if self._recorder is not None:
             self._recorder.take_pictures(loop, self._stack_node)
@@ -244,8 +244,9 @@ class Node:
     # For the application
 
     async def ready(self, timeout: float | None = 30.0) -> None:
-        """Joined: what we publish from now on reaches others. A node without seeds is the first, and ready at once; one
-        that is among its seeds, when no other process was heard for `first_us`. The error says what is in the way."""
+        """Joined: what we publish from now on reaches others, and what they publish is delivered as it comes. A node
+        without seeds is the first, and ready at once; one that is among its seeds, when no other process was heard for
+        `first_us`. The error says what is in the way."""
         self._require_running()
         arguments.require(timeout=timeout)
         await self._readiness.wait(timeout)

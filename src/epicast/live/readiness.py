@@ -1,7 +1,8 @@
 """Whether a node has joined: what it publishes from then on reaches others. And if it has not, why.
 
 A node has joined when it has a neighbour, or when it is the first: it has no seeds and discovers nobody, or it is among
-its seeds and no other process is there (`epicast.live.search`). The stack must have settled besides.
+its seeds and no other process is there (`epicast.live.search`). Besides, its orders must know where its duty begins, so
+that what others publish from then on is delivered as soon as it comes (`epicast.ordering.beginnings`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from epicast.core.errors import EpicastError
 if TYPE_CHECKING:
     from epicast.live.node import Node
 
-LOOK_S = 0.1
+LOOK_S, LOOK_SOON_S = 0.1, 0.01
 
 
 class Readiness:
@@ -60,8 +61,9 @@ class Readiness:
             async with asyncio.timeout(timeout_s):
                 while not self.joined():
                     self._changed.clear()
-                    with suppress(TimeoutError):  # a membership without links does not tell
-                        await asyncio.wait_for(self._changed.wait(), LOOK_S)
+                    look_s = LOOK_SOON_S if self._among_others() else LOOK_S  # an order settles within moments
+                    with suppress(TimeoutError):  # neither it nor a membership without links tells
+                        await asyncio.wait_for(self._changed.wait(), look_s)
         except TimeoutError:
             begin = "not ready" if self._among_others() else "nobody let us in"
             raise EpicastError(f"{begin} within {timeout_s:g} s: {self.why()}") from None

@@ -22,19 +22,22 @@ When a wait ends in vain, all that waits with a lower stamp goes first, in the o
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from typing import Annotated
 
 import msgspec
 
 from epicast.core.env import Env
 from epicast.core.errors import EpicastError, WireError
-from epicast.core.ids import NodeId
+from epicast.core.ids import MsgId, NodeId
 from epicast.core.message import Count
 from epicast.core.ordered import Ordered
 from epicast.core.roles import Deliver
+from epicast.dissemination.seen import STREAM_BITS
 from epicast.ordering import trailer
 from epicast.ordering.predecessors import CausalConfig, Named, Predecessors
 from epicast.ordering.ranked import Ranked
+from epicast.ordering.standing import Place
 from epicast.ordering.waiting import Stream, Turn
 
 STAMP_MAX = (1 << 63) - 1
@@ -67,7 +70,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Barrier(Predecessors[Stamped]):
-    __slots__ = ("_fence", "_fresh", "_full_until_us", "_stamps", "barrier", "floor", "heard", "stamp")
+    __slots__ = (
+        "_fence",
+        "_fresh",
+        "_full_until_us",
+        "_lasts",
+        "_stamps",
+        "barrier",
+        "floor",
+        "heard",
+        "stamp",
+        "veil",
+    )
 
     def __init__(self, env: Env, config: CausalConfig, deliver: Deliver) -> None:
         super().__init__(env, config, deliver)
@@ -76,6 +90,9 @@ class Barrier(Predecessors[Stamped]):
         self.stamp = 0  # the highest that we have heard of
         self.heard = False  # of anything
         self.floor = 0  # what is below might precede something that we lack
+        self.veil = 0  # what is below and from before our beginning might precede something that was delivered
+        # The last message of each source's streams below: its number there, when it came, when it was delivered
+        self._lasts: dict[tuple[NodeId, int], tuple[int, int, int]] = {}
         self._fresh: dict[NodeId, int] = {}  # the first number of each source since the floor was raised
         self._stamps: Ranked[Stamped] = Ranked(self.waiting)  # all that wait, by their stamps
         self._fence: Ranked[Stamped] = Ranked(self.waiting)  # shaky ones that wait for nothing but lower stamps
@@ -119,8 +136,19 @@ class Barrier(Predecessors[Stamped]):
     def published(self, held: Stamped) -> None:
         self.stamp = max(self.stamp, held.stamp)
         self.barrier = {self.env.me: (held.number, self.env.now_us())}
+        self._note_last(held)
 
     # Receiving
+
+    def take(self, key: Hashable, held: Stamped, topic: str = "") -> None:
+        stream = self.streams.get(key)
+        if (stream is None or not stream.settled) and self._is_past(held, self.veil):
+            return
+        super().take(key, held, topic)
+
+    def _is_past(self, held: Stamped, stamp: int) -> bool:
+        """It is from before our beginning, and may come before something that was delivered here since."""
+        return held.stamp < stamp and self.is_before(held.event.source, held.number)
 
     def read(self, event: Ordered, sender: NodeId, header: bytes, size: int) -> Stamped:
         try:
@@ -148,9 +176,15 @@ class Barrier(Predecessors[Stamped]):
         if self._is_too_low(held):
             self.pass_over(held)
             return Turn.NEVER
+        if self._is_past(held, self.veil - 1):  # as with the floor: m1 < m2 < m3
+            self.remove(held)
+            self._jump(held.stream, held.number + 1)
+            return Turn.NEVER
         if 0 < held.number == held.stream.sound:
-            held.shaky = True
-        if held.shaky and not (self.held_long_enough(held) and self._is_lowest(held)):
+            self.lacks(held, held.event.source, held.number - 1)
+        if held.shaky and not self.held_long_enough(held):
+            return Turn.LATER
+        if (held.shaky or held.veiled) and not self._is_lowest(held):
             return Turn.LATER
         return Turn.NOW
 
@@ -160,6 +194,8 @@ class Barrier(Predecessors[Stamped]):
         if held.shaky:
             self.floor = max(self.floor, held.stamp - 1)  # m1 < m2 < m3
             self._fresh.clear()
+        elif held.veiled:
+            self.veil = max(self.veil, held.stamp)
         if self.floor:
             self._fresh.setdefault(source, number)
         barrier = self.barrier
@@ -169,6 +205,7 @@ class Barrier(Predecessors[Stamped]):
         barrier.pop(source, None)
         barrier[source] = (number, self.env.now_us())
         self._leave_out_old()
+        self._note_last(held)
 
     def _is_fresh(self, held: Stamped) -> bool:
         """Does it follow something that was delivered since the floor was raised?"""
@@ -178,6 +215,33 @@ class Barrier(Predecessors[Stamped]):
 
     def _is_too_low(self, held: Stamped) -> bool:
         return held.stamp < self.floor and held.informed and not self._is_fresh(held)
+
+    # What newcomers ask
+
+    def _note_last(self, held: Stamped) -> None:
+        lasts, source, seq = self._lasts, held.event.source, held.event.seq
+        key = source, seq >> STREAM_BITS
+        before = lasts.pop(key, None)
+        came_us = held.since_us if before is None else max(held.since_us, before[1])
+        lasts[key] = seq, came_us, self.env.now_us()
+        if len(lasts) > self.config.streams_max:
+            del lasts[next(iter(lasts))]
+
+    def places(self, *, own_only: bool) -> Iterator[Place]:
+        yield self.env.me, "", self.own.next
+        if not own_only:
+            for stream in reversed(self.streams.values()):
+                if stream.settled:
+                    yield stream.source, "", stream.next
+
+    def recent(self, since_us: int) -> list[MsgId]:
+        found: list[MsgId] = []
+        for (source, _), (seq, came_us, delivered_us) in reversed(self._lasts.items()):
+            if delivered_us < since_us:
+                break
+            if came_us >= since_us:
+                found.append((source, seq))
+        return found
 
     def forgotten(self, stream: Stream[Stamped]) -> None:
         self._fresh.pop(stream.source, None)
@@ -222,17 +286,17 @@ class Barrier(Predecessors[Stamped]):
         self._stop_waiting(held)
         for name, number in held.names[held.at :]:
             stream = self.streams.get(name)
-            if name == self.env.me:
+            if name == self.env.me or (stream is None and self.is_before(name, number)):
                 continue
             if stream is None:
                 self.miss(name, number)
             elif not stream.settled:
-                self.begin(stream, max(number + 1, min(stream.ahead)))
+                self.begin_in_mid_stream(stream, max(number + 1, min(stream.ahead)))
             elif number >= stream.next:
                 self.skip(stream, number + 1)
         stream = held.stream
         if not stream.settled:
-            self.begin(stream, held.number)
+            self.begin_in_mid_stream(stream, held.number)
         elif held.number > stream.next:
             self.skip(stream, held.number)
         held.shaky = True

@@ -28,6 +28,7 @@ from epicast.ordering import trailer
 from epicast.ordering.causal import Causal, CausalConfig
 from epicast.ordering.epto_ids import EptoIds, EptoIdsConfig
 from epicast.ordering.fifo import Fifo, FifoConfig
+from epicast.ordering.standing import AskStanding, Standing
 
 __all__ = ["ByTopic", "ByTopicConfig"]
 
@@ -65,9 +66,9 @@ class ByTopicConfig(Config):
 
 
 class ByTopic:
-    __slots__ = ("_deliver", "_parts", "_routes", "config", "env", "on_arrival", "total")
+    __slots__ = ("_by_kind", "_deliver", "_parts", "_routes", "config", "env", "on_arrival", "total")
 
-    handles: ClassVar[tuple[type[Message], ...]] = (Ball, Heads)
+    handles: ClassVar[tuple[type[Message], ...]] = (Ball, Heads, AskStanding, Standing)
 
     def __init__(self, env: Env, config: ByTopicConfig, members: Membership, deliver: Deliver) -> None:
         self.env, self.config, self._deliver = env, config, deliver
@@ -83,6 +84,9 @@ class ByTopic:
         }
         total = self._parts.get("total")
         self.total = total if isinstance(total, EptoIds) else None
+        self._by_kind = {
+            kind: self._parts.get(name) for name, kind in (("fifo", trailer.FIFO), ("causal", trailer.CAUSAL))
+        }
         self._routes: dict[str, Order | None] = {}
 
     def order_of(self, pattern: str) -> OrderName:
@@ -92,9 +96,16 @@ class ByTopic:
         for part in self._parts.values():
             part.attach(dissemination)
 
-    def start(self) -> None:
+    def start(self, *, first: bool = False) -> None:
         for part in self._parts.values():
-            part.start()
+            part.start(first=first)
+
+    def tell_beginnings(self, tell: Callable[[NodeId, int], None]) -> None:
+        for part in self._parts.values():
+            part.tell_beginnings(tell)
+
+    def settled(self) -> bool:
+        return all(part.settled() for part in self._parts.values())
 
     def leave(self) -> None:
         for part in self._parts.values():
@@ -107,6 +118,16 @@ class ByTopic:
     def on_heads(self, sender: NodeId, msg: Heads) -> None:
         if self.total is not None:
             self.total.on_heads(sender, msg)
+
+    def on_ask_standing(self, sender: NodeId, msg: AskStanding) -> None:
+        part: Any = self._by_kind.get(msg.order)
+        if part is not None:
+            part.on_ask_standing(sender, msg)
+
+    def on_standing(self, sender: NodeId, msg: Standing) -> None:
+        part: Any = self._by_kind.get(msg.order)
+        if part is not None:
+            part.on_standing(sender, msg)
 
     # Events
 

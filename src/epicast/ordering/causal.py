@@ -12,6 +12,7 @@ Who has not delivered all that comes before a message lets it wait, for `patienc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from epicast.core.env import Env
@@ -23,7 +24,9 @@ from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Disseminator, Membership
 from epicast.ordering import trailer
 from epicast.ordering.barrier import Barrier
+from epicast.ordering.beginnings import Beginnings
 from epicast.ordering.predecessors import CausalConfig, Predecessors
+from epicast.ordering.standing import AskStanding, Standing
 from epicast.ordering.vector import Vector
 
 __all__ = ["Causal", "CausalConfig"]
@@ -32,23 +35,48 @@ CLOCKS: dict[str, type[Predecessors[Any]]] = {"barrier": Barrier, "vector": Vect
 
 
 class Causal:
-    __slots__ = ("env", "room")
+    __slots__ = ("beginnings", "env", "room")
 
-    handles: ClassVar[tuple[type[Message], ...]] = ()
+    handles: ClassVar[tuple[type[Message], ...]] = (AskStanding, Standing)
 
     def __init__(self, env: Env, config: CausalConfig, members: Membership, deliver: Deliver) -> None:
         self.env = env
         self.room = CLOCKS[config.clock](env, config, deliver)
+        self.beginnings: Beginnings | None = None  # newcomers cannot read the clocks of vectors
+        if isinstance(self.room, Barrier):
+            self.beginnings = Beginnings(
+                env, trailer.CAUSAL, (config.settle_us, config.patience_us), members, self.room, cuts=True
+            )
+            self.room.beginnings = self.beginnings
 
     def order_of(self, pattern: str) -> OrderName:
         return "causal"
 
-    def attach(self, dissemination: Disseminator) -> None: ...
+    def attach(self, dissemination: Disseminator) -> None:
+        if self.beginnings is not None:
+            self.beginnings.attach(dissemination)
 
-    def start(self) -> None: ...
+    def start(self, *, first: bool = False) -> None:
+        if self.beginnings is not None:
+            self.beginnings.start(first=first)
+
+    def tell_beginnings(self, tell: Callable[[NodeId, int], None]) -> None:
+        if self.beginnings is not None:
+            self.beginnings.on_begin = tell
+
+    def settled(self) -> bool:
+        return self.beginnings is None or self.beginnings.settled()
 
     def leave(self) -> None:
-        self.room.stop()
+        self.room.leave()
+
+    def on_ask_standing(self, sender: NodeId, msg: AskStanding) -> None:
+        if self.beginnings is not None:
+            self.beginnings.on_ask_standing(sender, msg)
+
+    def on_standing(self, sender: NodeId, msg: Standing) -> None:
+        if self.beginnings is not None:
+            self.beginnings.on_standing(sender, msg)
 
     def has_room(self, topic: str) -> bool:
         return self.room.has_room()

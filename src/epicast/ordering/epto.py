@@ -10,6 +10,7 @@ delivers an event is only very probable: see `docs/protocols/epto.md` for how pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from epicast.core.env import Env
@@ -48,6 +49,11 @@ class TotalOrder:
     def order_of(self, pattern: str) -> OrderName:
         return "total"
 
+    def tell_beginnings(self, tell: Callable[[NodeId, int], None]) -> None: ...
+
+    def settled(self) -> bool:
+        return True  # publishers that do not know the time yet wait for room
+
     def has_room(self, topic: str) -> bool:
         return self.balls.has_room() and self.order.has_room()
 
@@ -83,7 +89,7 @@ class Epto(TotalOrder):
             raise ConfigError("stack.ordering.protocol: epto goes with balls; over another dissemination use epto-ids")
         self.use(dissemination)
 
-    def start(self) -> None: ...
+    def start(self, *, first: bool = False) -> None: ...
 
     def leave(self) -> None: ...
 

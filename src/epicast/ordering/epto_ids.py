@@ -64,7 +64,7 @@ class EptoIds(TotalOrder):
         if isinstance(dissemination, Balls):
             raise ConfigError("stack.ordering.protocol: over balls use epto, whose payloads travel in them")
 
-    def start(self) -> None:
+    def start(self, *, first: bool = False) -> None:
         self.balls.start()
 
     def leave(self) -> None:

@@ -9,16 +9,19 @@ A publisher that comes back is another one, with streams of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from epicast.core.env import Env
 from epicast.core.errors import EpicastError, WireError
-from epicast.core.ids import NodeId
+from epicast.core.ids import MsgId, NodeId
 from epicast.core.message import Event, Message
 from epicast.core.ordered import Ordered, OrderName
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver, Disseminator, Membership
 from epicast.ordering import trailer
+from epicast.ordering.beginnings import Beginnings
+from epicast.ordering.standing import AskStanding, Place, Standing
 from epicast.ordering.waiting import Cap, Held, WaitingConfig, WaitingRoom
 
 _FIFO = bytes([trailer.FIFO])
@@ -33,22 +36,38 @@ class FifoConfig(WaitingConfig):
 class Fifo(WaitingRoom[Held]):
     __slots__ = ("numbers", "topics_max")
 
-    handles: ClassVar[tuple[type[Message], ...]] = ()
+    handles: ClassVar[tuple[type[Message], ...]] = (AskStanding, Standing)
+
+    beginnings: Beginnings
 
     def __init__(self, env: Env, config: FifoConfig, members: Membership, deliver: Deliver) -> None:
         super().__init__(env, config, deliver)
+        self.beginnings = Beginnings(
+            env, trailer.FIFO, (config.settle_us, config.patience_us), members, self, cuts=False
+        )
         self.topics_max = config.topics_max
         self.numbers: dict[str, int] = {}  # of our next message, by topic
 
     def order_of(self, pattern: str) -> OrderName:
         return "fifo"
 
-    def attach(self, dissemination: Disseminator) -> None: ...
+    def attach(self, dissemination: Disseminator) -> None:
+        self.beginnings.attach(dissemination)
 
-    def start(self) -> None: ...
+    def start(self, *, first: bool = False) -> None:
+        self.beginnings.start(first=first)
 
-    def leave(self) -> None:
-        self.stop()
+    def tell_beginnings(self, tell: Callable[[NodeId, int], None]) -> None:
+        self.beginnings.on_begin = tell
+
+    def settled(self) -> bool:
+        return self.beginnings.settled()
+
+    def on_ask_standing(self, sender: NodeId, msg: AskStanding) -> None:
+        self.beginnings.on_ask_standing(sender, msg)
+
+    def on_standing(self, sender: NodeId, msg: Standing) -> None:
+        self.beginnings.on_standing(sender, msg)
 
     def has_room(self, topic: str) -> bool:
         return True
@@ -76,11 +95,24 @@ class Fifo(WaitingRoom[Held]):
             held = Held(ordered, sender, number, len(event.payload), self.env.now_us())
             self.take((source, topic), held, topic)
 
+    def places(self, *, own_only: bool) -> Iterator[Place]:
+        for topic, number in reversed(self.numbers.items()):
+            yield self.env.me, topic, number
+        if not own_only:
+            for stream in reversed(self.streams.values()):
+                if stream.settled:
+                    yield stream.source, stream.topic, stream.next
+
+    def recent(self, since_us: int) -> list[MsgId]:
+        return []  # nobody asks: streams begin one by one
+
+    def know(self, cut: dict[NodeId, int], reach: dict[NodeId, int] | None) -> None: ...
+
     def end_wait(self, held: Held) -> None:
         """Everything that lacks before it has been missed for at least as long: whoever came first shows the hole."""
         stream = held.stream
         if not stream.settled:
-            self.begin(stream, min(stream.ahead))
+            self.begin_in_mid_stream(stream, min(stream.ahead))
         while held in self.waiting:
             if stream.next not in stream.ahead:
                 self.skip(stream, min(stream.ahead))

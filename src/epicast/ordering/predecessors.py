@@ -42,15 +42,16 @@ class CausalConfig(WaitingConfig):
 class Named(Held):
     """A message that came, with the names of others."""
 
-    __slots__ = ("at", "awaits", "doubted", "names", "shaky")
+    __slots__ = ("at", "awaits", "doubted", "names", "shaky", "veiled")
 
     def __init__(self, event: Ordered, sender: NodeId, number: int, size: int, now_us: int) -> None:
         super().__init__(event, sender, number, size, now_us)
         self.names: tuple[MsgId, ...] = ()
         self.at = 0  # those before this one are done
         self.awaits: MsgId | None = None  # the one that it waits for
-        self.doubted = False  # it is held, or was
+        self.doubted = -1  # until when it is held, or was
         self.shaky = False  # something that it names was not delivered here
+        self.veiled = False  # something that it names is from before our beginning, for sure
 
 
 N = TypeVar("N", bound=Named)
@@ -64,7 +65,7 @@ class Unmet(NamedTuple):
 
 
 class Predecessors(WaitingRoom[N], Generic[N]):
-    __slots__ = ("awaited", "causal", "doubts", "own", "started_us", "unmet")
+    __slots__ = ("awaited", "causal", "cut", "doubts", "own", "reach", "started_us", "unmet")
 
     def __init__(self, env: Env, config: CausalConfig, deliver: Deliver) -> None:
         super().__init__(env, config, deliver)
@@ -74,6 +75,8 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         self.doubts: Ranked[N] = Ranked(self.waiting)  # held because of what we do not have, until when
         self.unmet: dict[NodeId, Unmet] = {}
         self.started_us = env.now_us()
+        self.cut: dict[NodeId, int] = {}  # numbers below are from before our beginning (`beginnings.py`)
+        self.reach: dict[NodeId, int] | None = None  # numbers from here on are not
 
     # What a clock does
 
@@ -113,17 +116,44 @@ class Predecessors(WaitingRoom[N], Generic[N]):
             name, number = names[held.at]
             stream = self.streams.get(name) if name != self.env.me else self.own
             if stream is None:
-                if not self._is_unmet(name, number):
-                    if self._is_old() or not self.held_long_enough(held):
-                        return self._wait_for(held, name, number)
-                    self.miss(name, number)
-                held.shaky = True
+                if self.is_before(name, number):
+                    held.veiled = True
+                else:
+                    if not self._is_unmet(name, number):
+                        if self._is_owed(name, number) or not self.held_long_enough(held):
+                            return self._wait_for(held, name, number)
+                        self.miss(name, number)
+                    held.shaky = True
+            elif stream.settled and number < stream.sound:
+                self.lacks(held, name, number)
+            elif not stream.settled and self.is_before(name, number) and number < min(stream.ahead):
+                held.veiled = True
             elif not stream.settled or number >= stream.next:
                 return self._wait_for(held, name, number)
-            elif number < stream.sound:
-                held.shaky = True
             held.at += 1
         return Turn.NOW
+
+    def is_before(self, name: NodeId, number: int) -> bool:
+        """Was it delivered elsewhere before our beginning, so that it does not come any more?"""
+        return bool(self.cut) and number < self.cut.get(name, 0)
+
+    def lacks(self, held: N, name: NodeId, number: int) -> None:
+        """This comes before it and was not delivered here."""
+        if self.is_before(name, number):
+            held.veiled = True
+        else:
+            held.shaky = True
+
+    def _is_owed(self, name: NodeId, number: int) -> bool:
+        return self._is_old() or (self.reach is not None and number >= self.reach.get(name, 0))
+
+    def know(self, cut: dict[NodeId, int], reach: dict[NodeId, int] | None) -> None:
+        """What waits is judged again: some of it was taken for shaky, or for older than what it may still wait for."""
+        self.cut, self.reach = cut, reach
+        for held in self.waiting:
+            held.at, held.shaky = 0, False
+            self.ready.append(held)
+        self.run()
 
     def _wait_for(self, held: N, name: NodeId, number: int) -> Turn:
         self.awaited.setdefault(name, {}).setdefault(number, {})[held] = None
@@ -161,12 +191,15 @@ class Predecessors(WaitingRoom[N], Generic[N]):
     # Names that we have never heard of
 
     def held_long_enough(self, held: N) -> bool:
-        """What stands on something that we do not have is held for a while: it may still come."""
-        due_us = held.since_us + self.config.settle_us
-        if due_us <= self.env.now_us():
+        """What stands on something that we do not have is held for a while: it may still come. So it may while the
+        layer below still asks for the beginnings of other streams."""
+        due_us, now_us = self.waits_until(held, self.config.settle_us), self.env.now_us()
+        if due_us <= now_us and self.settling and self.beginnings is not None and self.beginnings.layer_asks:
+            due_us = min(now_us + self.config.settle_us, self.waits_until(held, self.config.patience_us))
+        if due_us <= now_us:
             return True
-        if not held.doubted:
-            held.doubted = True
+        if held.doubted != due_us:
+            held.doubted = due_us
             self.doubts.push(due_us, held)
         return False
 

@@ -7,8 +7,9 @@ for `patience_us` behind such a number is let through, and the trace says what w
     unknown --number 0 comes--> settled
     unknown --any other comes--> met in mid-stream --settle_us later--> settled at the lowest number that came
 
-Who meets a stream in mid-stream does not know where its duty begins. It holds what comes, delivers from the lowest
-number on, and owes nothing from before. What comes from below that afterwards is too late, and reported as a gap.
+A process that meets a stream in mid-stream does not know where its duty begins. It holds what comes, delivers from the
+lowest number on, and owes nothing from before. What comes from below that afterwards is too late, and reported as a
+gap. With `Beginnings` it mostly learns at once where its duty begins, and `settle_us` is for what nobody knows.
 
 Everything is bounded. At a cap the oldest hole is given up at once: in the stream that is full, or in the one of which
 something has waited for longest.
@@ -31,9 +32,11 @@ from epicast.core.ids import NOBODY, NodeId
 from epicast.core.ordered import Ordered
 from epicast.core.records import Kind
 from epicast.core.roles import Deliver
+from epicast.ordering.beginnings import Beginnings
 
 _GAP, _NONSENSE = int(Kind.GAP), int(Kind.NONSENSE)
 
+STOOD_STILL_US = 1_000_000  # a timer that is so late shows that we stood still: what came meanwhile is behind it
 Cap = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -69,7 +72,7 @@ H = TypeVar("H", bound=Held)
 class Stream(Generic[H]):
     """How far one publisher's messages have come."""
 
-    __slots__ = ("ahead", "first", "next", "settled", "sound", "source", "topic")
+    __slots__ = ("ahead", "first", "next", "settled", "sound", "source", "topic", "unsure_us")
 
     def __init__(self, source: NodeId, topic: str = "", *, settled: bool = True) -> None:
         self.source, self.topic = source, topic
@@ -77,6 +80,7 @@ class Stream(Generic[H]):
         self.first = 0  # what comes from below has not been reported as lost
         self.sound = 0  # everything from here on, up to `next`, was delivered
         self.next = 0  # whose turn it is
+        self.unsure_us = -1  # until when holes may be from before our beginning
         self.ahead: dict[int, H] = {}  # those that wait, in the order in which they came
 
 
@@ -90,6 +94,8 @@ class WaitingRoom(ABC, Generic[H]):
     __slots__ = (
         "_due_us",
         "_timer",
+        "awake_us",
+        "beginnings",
         "bytes",
         "config",
         "deliver",
@@ -109,6 +115,8 @@ class WaitingRoom(ABC, Generic[H]):
         self.settling: dict[Stream[H], int] = {}  # met in mid-stream, and until when we hold what comes
         self.ready: deque[H] = deque()  # whose turn may have come
         self.late = 0  # messages that came after their turn
+        self.beginnings: Beginnings | None = None
+        self.awake_us = 0  # since when: waits begin anew
         self._timer: Timer | None = None
         self._due_us = 0
 
@@ -149,12 +157,14 @@ class WaitingRoom(ABC, Generic[H]):
 
     def take(self, key: Hashable, held: H, topic: str = "") -> None:
         """`topic` is that of the whole stream, if it has one."""
+        if self._timer is not None:
+            self._notice_standstill(self.env.now_us())
         stream = self.streams.pop(key, None) or self.meet(key, held, topic)
         if stream is None:
             return
         self.streams[key] = held.stream = stream
         number = held.number
-        if number == 0 and not stream.settled:
+        if number == 0 and not stream.settled and self._begins_with(stream):
             self.begin(stream, 0)
         if stream.settled and number < stream.next:
             self._too_late(held)
@@ -162,6 +172,8 @@ class WaitingRoom(ABC, Generic[H]):
             self.nonsense(held, "a number twice")
         elif number != stream.next or not stream.settled or not self._try(held):
             self._hold(held)
+            if not stream.settled and self.beginnings is not None:
+                self._seek_beginning(stream, self.beginnings)
         if self.waiting:
             self.run()
 
@@ -169,10 +181,34 @@ class WaitingRoom(ABC, Generic[H]):
         if len(self.streams) >= self.config.streams_max and not self._forget_one():
             self.nonsense(held, "too many streams")
             return None
-        stream: Stream[H] = Stream(held.event.source, topic, settled=held.number == 0)
-        if not stream.settled:
+        stream: Stream[H] = Stream(held.event.source, topic, settled=False)
+        if held.number == 0 and self._begins_with(stream):
+            stream.settled = True
+            self._doubt_holes(stream)
+        else:
             self.settling[stream] = self.env.now_us() + self.config.settle_us
+            if self.beginnings is not None:
+                self.beginnings.wake()
         return stream
+
+    def look(self) -> bool:
+        """Begin the streams of which it is known by now where; are there others?"""
+        if self.settling and self.beginnings is not None:
+            for stream in list(self.settling):
+                self._seek_beginning(stream, self.beginnings)
+            self.run()
+        return bool(self.settling)
+
+    def _begins_with(self, stream: Stream[H]) -> bool:
+        """Number 0 has come."""
+        return self.beginnings is None or self.beginnings.begins_with(stream.source, stream.topic)
+
+    def _seek_beginning(self, stream: Stream[H], beginnings: Beginnings) -> None:
+        first = beginnings.first_of(stream.source, stream.topic, stream.ahead)
+        if first is not None:
+            beginnings.on_begin(stream.source, stream.ahead[min(n for n in stream.ahead if n >= first)].event.seq)
+            self.begin_in_mid_stream(stream, first)
+            stream.first = 0  # what is below is not owed to us, so that it is no loss
 
     def _forget_one(self) -> bool:
         for key, stream in self.streams.items():
@@ -249,11 +285,28 @@ class WaitingRoom(ABC, Generic[H]):
         stream.first = number
         self._jump(stream, number)
 
+    def begin_in_mid_stream(self, stream: Stream[H], number: int) -> None:
+        self.begin(stream, number)
+        self._doubt_holes(stream)
+
+    def _doubt_holes(self, stream: Stream[H]) -> None:
+        """We are new here, or new to this stream."""
+        now_us, patience_us = self.env.now_us(), self.config.patience_us
+        if self.beginnings is None or not self.beginnings.layer_asks:
+            return
+        if stream.next or self.beginnings.age_us(now_us) < patience_us:
+            stream.unsure_us = now_us + self.config.settle_us + patience_us
+
     def skip(self, stream: Stream[H], to: int) -> None:
-        """Give up what lacks before this number."""
-        lost, following = to - stream.next, stream.ahead.get(to)
-        self.gap(stream, f"{lost} lost", following)
+        """Give up what lacks before this number. A layer below that asks for what is owed to us tells by itself what it
+        gave up of that. A hole among the first messages of a stream of which it says nothing was not owed to us; if
+        the messages come after all, they are too late."""
+        silent = self.env.now_us() <= stream.unsure_us
+        if not silent:
+            self.gap(stream, f"{to - stream.next} lost", stream.ahead.get(to))
         self._jump(stream, to)
+        if silent:
+            stream.first = to
 
     def pass_over(self, held: H) -> None:
         """It has its turn and may not be delivered."""
@@ -287,14 +340,29 @@ class WaitingRoom(ABC, Generic[H]):
 
     # Time
 
+    def leave(self) -> None:
+        self.stop()
+        if self.beginnings is not None:
+            self.beginnings.leave()
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def _notice_standstill(self, now_us: int) -> None:
+        """A process that stood still, because its machine slept say, has not waited meanwhile."""
+        if now_us - self._due_us > STOOD_STILL_US:
+            self.awake_us = self._due_us = now_us
+            self.settling = dict.fromkeys(self.settling, now_us + self.config.settle_us)
+
+    def waits_until(self, held: H, wait_us: int) -> int:
+        return max(held.since_us, self.awake_us) + wait_us
+
     def deadlines(self) -> list[int]:
         """The earliest of each sort."""
-        found = [next(iter(self.waiting)).since_us + self.config.patience_us] if self.waiting else []
+        patience_us = self.config.patience_us
+        found = [self.waits_until(next(iter(self.waiting)), patience_us)] if self.waiting else []
         if self.settling:
             found.append(next(iter(self.settling.values())))
         return found
@@ -305,7 +373,16 @@ class WaitingRoom(ABC, Generic[H]):
             stream, due_us = next(iter(self.settling.items()))
             if due_us > now_us:
                 return
-            self.begin(stream, min(stream.ahead))
+            lowest = stream.ahead[min(stream.ahead)]
+            if self.beginnings is None:
+                self.begin_in_mid_stream(stream, lowest.number)
+            elif self.beginnings.is_on_its_way(lowest.event, lowest.number):
+                del self.settling[stream]
+                self.settling[stream] = now_us + self.config.settle_us  # patience ends this wait, if nothing else does
+            else:
+                self.begin_in_mid_stream(
+                    stream, self.beginnings.likely_first_of(stream.source, stream.topic, stream.ahead)
+                )
 
     def _arm(self) -> None:
         """One timer for all. One that is early does no harm, so it is not moved when its reason is gone."""
@@ -319,10 +396,11 @@ class WaitingRoom(ABC, Generic[H]):
     def _on_due(self) -> None:
         self._timer = None
         now_us = self.env.now_us()
+        self._notice_standstill(now_us)
         self.overdue(now_us)
         self.run()
         while self.waiting:
             held = next(iter(self.waiting))
-            if held.since_us + self.config.patience_us > now_us:
+            if self.waits_until(held, self.config.patience_us) > now_us:
                 break
             self._give_in(held)

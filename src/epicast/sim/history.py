@@ -171,11 +171,12 @@ class History:
         return any(s == source and n >> STREAM_BITS == stream and n < number for s, n in came)
 
     def _false_counts(self) -> Iterator[str]:
-        """More than are not delivered. Another layer may have told the same ones by their numbers."""
+        """More than are owed and not delivered. Another layer may have told the same ones by their numbers."""
         for node, counts in self.vague.items():
-            got = self.got[node]
+            got, came = self.got[node], self.came[node]
             for source, count in counts.items():
-                left = sum(1 for each in self.published_us if each[0] == source and each not in got)
+                lacking = [each for each in self.published_us if each[0] == source and each not in got]
+                left = sum(1 for each in lacking if each in came or self._is_owed(node, each))
                 if count > left:
                     yield f"node {node} told {count} messages of {source} as lost, and can lack {left}"
 

@@ -41,6 +41,8 @@ class Node:
             self.order.attach(self.dissemination)
         self.membership.listener = self.dissemination
         self.gaps = self._make_gaps(stack)
+        if self.gaps is not None and self.order is not None:
+            self.order.tell_beginnings(self.gaps.owes_from)
 
     def _make_gaps(self, stack: Stack) -> Gaps | None:
         """Above the layer that counts what comes; None where the dissemination tells its holes itself."""
@@ -59,18 +61,19 @@ class Node:
         """What handles messages, in the order that `handler_table` numbers."""
         return (self.membership, self.dissemination, self.order, self.gaps)
 
-    def start(self, contacts: Sequence[NodeId], *, first: bool = False) -> None:
-        """`first`: of all processes, as far as that is known."""
+    def start(self, contacts: Sequence[NodeId], *, first: bool = False, alone: bool = False) -> None:
+        """`first`: of all processes, as far as that is known. `alone`: we know of nobody, but others may have been
+        here."""
         self.dissemination.start()
         if self.order is not None:
-            self.order.start()
+            self.order.start(first=first or alone)
         if self.gaps is not None:
             self.gaps.start(first=first)
         self.membership.start(contacts)
 
     def settled(self) -> bool:
         """Once the process has neighbours: does what is published from now on have the guarantees of the stack?"""
-        return True
+        return self.order is None or self.order.settled()
 
     def has_room(self, topic: str) -> bool:
         """May the application publish now, or should the driver wait?"""

@@ -650,3 +650,31 @@ def test_nobody_tells_a_process_of_messages_of_its_own() -> None:
     assert tree.got == before
     assert [record.detail for record in tree.env.records] == ["we have not published that"]
     assert tree.brisa.broadcast("t", b"x") == (source, seq + 1)
+
+
+# For an order above
+
+
+def test_an_order_learns_when_all_that_is_owed_is_here() -> None:
+    tree = newcomer()
+    assert not tree.brisa.complete(0, 7)  # nobody has said yet where we begin
+    tree.brisa.on_baseline(1, Baseline(FLOW, ((0, 5),), asked_now(tree)))
+    assert not tree.brisa.complete(0, 7)  # 5 and 6 are on their way
+    for number in (5, 6):
+        tree.brisa.on_data(1, data(number, (0, 1), flags=RECOVERED))
+    assert tree.brisa.complete(0, 7)
+    assert not tree.brisa.complete(0, 8)
+    assert not tree.brisa.complete(9, 0)
+
+
+def test_an_order_that_waits_hastens_the_request_and_asks_another_neighbour_next_time() -> None:
+    tree = newcomer()
+    tree.hears(2, (0, 2), last=7)
+    tree.take()
+    tree.brisa.hasten(unheard=False)
+    tree.brisa.hasten(unheard=False)
+    assert [each.to for each in tree.env.sent(Recover)][-1] == 2
+    tree.brisa.on_baseline(2, Baseline(FLOW, ((0, 7),), asked_now(tree)))
+    tree.take()
+    tree.brisa.hasten(unheard=False)
+    assert tree.env.sent(Recover) == []

@@ -304,3 +304,13 @@ def test_a_process_that_stood_still_first_takes_what_waits_for_it() -> None:
     seen.add(SOURCE, 1)
     env.advance(3 * GRACE_US)
     assert env.records == []
+
+
+def test_holes_before_the_beginning_that_an_order_has_learned_are_no_gaps() -> None:
+    gaps, seen, env = process()
+    for number in (0, 3, 8):
+        seen.add(SOURCE, number)
+    gaps.owes_from(SOURCE, 5)
+    gaps.owes_from(SOURCE, 7)  # another stream of the same source, later
+    env.advance(3 * GRACE_US)
+    assert env.records == [gap(8, 3)]
