@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from epicast.stacks import stack as stacks
 from epicast.live.orders import protocols
+from epicast.stacks import stack as stacks
 from tests.live.attacker import ME
 from tests.live.chaos_cluster import ROOT, until
 from tests.live.floods import Field

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from epicast.live.config import Limits
+from epicast.live.effort import Effort
 from epicast.live.hello import Hello
 from epicast.live.hub import Hub
 from epicast.wire.frames import FrameReader, event_frame
@@ -27,12 +28,16 @@ class Relay:
         self.notes.append(f"wrote {self.waiting}")
         self.waiting = 0
 
-    def run(self, conn: Any, run: Iterable[bytes]) -> None:
+    def run(self, conn: Any, run: Iterable[bytes], over_ns: int) -> tuple[None, bool]:
         if not self.waiting:
             self.hub.flush_later(cast(Any, self.onward))
         self.waiting += 1
         self.hub.handed_on()
         self.notes.append(f"delivered {len(list(run))}")
+        return None, False
+
+    def alive(self, peer: str) -> None:
+        pass
 
     def now_us(self) -> int:
         return 0
@@ -50,7 +55,7 @@ def relayed(*numbers: int) -> list[str]:
     async def body() -> list[str]:
         relay = Relay()
         hub = relay.hub = make_hub(relay)
-        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, todo=[], rest_s=0.0)
+        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, resting=False, effort=Effort())
         frames = FrameReader(1000).feed(b"".join(event_frame(7, number, b"x") for number in numbers))
         hub.received(cast(Any, conn), frames)
         hub._watch.cancel()
