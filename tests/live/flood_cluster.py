@@ -18,7 +18,7 @@ import msgspec
 from epicast.live.orders import protocols
 from epicast.stacks import stack as stacks
 from tests.live.attacker import ME
-from tests.live.chaos_cluster import ROOT, until
+from tests.live.chaos_cluster import ROOT
 from tests.live.floods import Field
 from tests.live.test_dial_floods import Victims, victims
 
@@ -82,7 +82,7 @@ class Phase(msgspec.Struct):
     latencies_us: list[int]
     turn_ms: float  # the longest that a node's loop was busy in one go, in processor time
     worked: float  # the share of a processor that the busiest node used
-    files: list[int]
+    files: list[int]  # open, of each node
     resident_bytes: list[int]
     counters: Counter[str]
 
@@ -92,8 +92,8 @@ class Phase(msgspec.Struct):
 
 
 class FloodCluster:
-    def __init__(self, nodes: list[Process], member: Process, there: Victims) -> None:
-        self.nodes, self.member, self.there = nodes, member, there
+    def __init__(self, nodes: list[Process], publishers: tuple[str, ...], member: Process, there: Victims) -> None:
+        self.nodes, self.publishers, self.member, self.there = nodes, publishers, member, there
 
     async def phase(self, seconds: float) -> Phase:
         began = time.monotonic()
@@ -135,7 +135,23 @@ class FloodCluster:
             assert time.monotonic() < deadline, "the cluster does not settle"
             await asyncio.sleep(1)
 
-    publishers: tuple[str, ...] = ()
+    async def heard_all(self) -> None:
+        """Nothing of what honest nodes published is lost."""
+        published = await self._each("pause", self.nodes[: len(self.publishers)])
+        wanted = {node: told["published"] for node, told in zip(self.publishers, published, strict=True)}
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            heard = [each["heard"] for each in await self._each("take")]
+            missing = [
+                (node.id, source, count - its.get(source, 0))
+                for node, its in zip(self.nodes, heard, strict=True)
+                for source, count in wanted.items()
+                if source != node.id and its.get(source, 0) < count
+            ]
+            if not missing:
+                return
+            assert time.monotonic() < deadline, missing
+            await asyncio.sleep(0.2)
 
 
 @asynccontextmanager
@@ -178,14 +194,10 @@ async def flooded(
             )
             started.append(member)
             await member.answer()
-            cluster = FloodCluster(honest, member, there)
-            cluster.publishers = names
+            cluster = FloodCluster(honest, names, member, there)
             await cluster.publish(publishers, rate)
             await cluster.warm_up()
             yield cluster
         finally:
             for each in started:
                 await each.kill()
-
-
-__all__ = ["FloodCluster", "Phase", "flooded", "until"]

@@ -13,7 +13,7 @@ import asyncio
 import json
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from epicast.live.config import Limits
@@ -38,6 +38,7 @@ class FloodedNode:
         self.node = node
         self.meter = StallMeter(asyncio.get_running_loop())
         self.latencies_us: dict[str, list[int]] = defaultdict(list)
+        self.heard: Counter[str] = Counter()  # messages by source, from the beginning
         self.published = self.lost = 0
         self.worked_s = time.process_time()
         self.publishing: asyncio.Task[None] | None = None
@@ -51,6 +52,7 @@ class FloodedNode:
                         if item.topic == TOPIC and item.source != self.node.id:
                             due_us = int.from_bytes(item.payload[:8], "big")
                             self.latencies_us[item.source].append(item.received_us - due_us)
+                            self.heard[item.source] += 1
                     elif isinstance(item, Gap):
                         self.lost += item.lost
 
@@ -72,6 +74,7 @@ class FloodedNode:
             "latencies_us": latencies_us,
             "turn_ms": turn_s * 1e3,
             "worked_s": self.worked_s - worked_s,
+            "heard": self.heard,
             "lost": self.lost,
             "neighbours": self.node.neighbours,
             "counters": dict(self.node._hub.counters),

@@ -217,6 +217,9 @@ def balls(field: Field, draw: Random, number: int) -> Iterable[bytes | Message]:
     yield Heads(number, tuple(draw.randrange(65_536) for _ in range(64)), draw.randrange(1 << 20))
 
 
+PUBLISHING = {"events", "large events", "pieces", "balls"}
+"""What every node is to pass on and deliver, as a member may ask of it."""
+
 ON_TREES: dict[str, Flood] = {
     each.__name__.replace("_", " "): each
     for each in (

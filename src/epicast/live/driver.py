@@ -233,7 +233,10 @@ class Driver:
         if type(run) is Part:
             return self._take_events(conn, run.events, over_ns)
         assert not isinstance(run, Part)
-        like = conn.known.find(run.stream)
+        like, upkeep = conn.known.find(run.stream), False
+        if run.stream in conn.known.untried:
+            del conn.known.untried[run.stream]
+            upkeep = True
         if run.seq + len(run) > _SEQ_MAX:
             raise WireError("a number that is too large")
         app = self.app
@@ -247,15 +250,18 @@ class Driver:
                     self.hub.send_run(targets, onward, run)
                     self.hub.handed_on()
                 app.deliver_run(like, run)
-                return None, False
+                return None, upkeep
         shape = self.shapes.get(type(like))
         assert shape is not None
-        return self._take_events(conn, shape.events(like, run.seq, run), over_ns)
+        part, idle = self._take_events(conn, shape.events(like, run.seq, run), over_ns)
+        return part, idle or upkeep
 
     def _take_events(self, conn: Connection, events: Iterator[Any], over_ns: int) -> tuple[Part | None, bool]:
         counters = self.hub.counters
-        before, taken, part = counters["delivered"], 0, None
+        before, taken, empty, part = counters["delivered"], 0, 0, None
         for msg in events:
+            if not msg.payload:
+                empty += 1
             self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
             if conn.closing:
                 break
@@ -265,7 +271,7 @@ class Driver:
                 break
         delivered = counters["delivered"]
         idle = taken - (delivered - before)
-        return part, idle > 0 and conn.effort.brought_idle(idle, delivered)
+        return part, empty > 0 or (idle > 0 and conn.effort.brought_idle(idle, delivered))
 
     def _event(self, conn: Connection, msg: Any, size: int) -> None:
         objection = self.app.objection(msg)

@@ -211,6 +211,7 @@ class Hub(Sending):
             conn.todo, conn.resting = left, True
             conn.wait_for(TURN)
             if rest_s:
+                self.counters["peers held back"] += 1
                 self.loop.call_later(rest_s, self._go_on, conn)
             else:
                 self.loop.call_soon(self._go_on, conn)
