@@ -158,7 +158,7 @@ class Hub(Sending):
             self._work(conn, frames)
 
     def _go_on(self, conn: Connection) -> None:
-        conn.resting = False
+        conn.resting, self._last_at_work = False, None  # it is its next turn
         frames, conn.todo = conn.todo, []
         self._work(conn, frames)
         if not conn.resting:
