@@ -13,7 +13,9 @@ SECOND = 1_000_000
 GRACE_US = GapsConfig().grace_us
 
 
-def process(*, first: bool = True, own: int = 0, pulls: bool = False, cap: int = 100) -> tuple[Gaps, Seen, RecordingEnv]:
+def process(
+    *, first: bool = True, own: int = 0, pulls: bool = False, cap: int = 100
+) -> tuple[Gaps, Seen, RecordingEnv]:
     env, seen = RecordingEnv(ME), Seen(cap, cap)
     seen.pulls = pulls
     gaps = Gaps(env, GapsConfig(), Members((2, 3, 4)), seen, lambda: own)  # type: ignore[arg-type]
