@@ -4,8 +4,9 @@ Each test starts some nodes and a hostile member, all of them processes of their
 second, which gives the latency from the time at which a message was due to its delivery, first while the member is
 quiet, then during the flood.
 
-EPICAST_SOAK=1 takes six nodes, 30 s before and 30 s of each flood (or EPICAST_FLOOD_S), and judges the promise as it stands: p99 at most
-trebles, and within 60 s open files and memory are what they were. It is meant for a machine that does nothing else.
+EPICAST_SOAK=1 takes six nodes, 30 s before and 30 s of each flood (or EPICAST_FLOOD_S), and judges the promise
+as it stands: p99 at most trebles, and within 60 s open files and memory are what they were. It is meant for a
+machine that does nothing else.
 
 Otherwise the phases are short and other tests run meanwhile. Then a process may wait for a processor for longer than
 any message takes. So latency has a floor of half a second, and what is judged closely is counted in processor time:
@@ -31,7 +32,7 @@ NODES, SECONDS = (6, float(os.environ.get("EPICAST_FLOOD_S", "30"))) if SOAK els
 FACTOR = 3
 FLOOR_MS = 2.0 if SOAK else 500.0  # a few steps of the scheduler
 STALL_MS = 100.0
-SHARE = 0.35
+SHARE = 0.2  # a flood is to take some 3 %; without turns and shares it took 50 to 97 %
 RETURN_S = 60.0
 FILES = 4  # links between honest nodes come and go
 MEMORY = 24 << 20  # what allocators keep of what was let go, and the buffers for honest messages

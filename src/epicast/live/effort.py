@@ -25,7 +25,7 @@ from typing import Any
 
 # Our guesses. An honest peer's upkeep takes less than a hundredth of a processor. Its bursts are a thousand flows of
 # which a new neighbour tells, which take some 50 ms, or that begin at once.
-TURN_NS = 5_000_000  # shorter ones cost signed messages a twentieth of their speed
+TURN_NS = 10_000_000
 UPKEEP_TURN_NS = 1_000_000  # of a peer without credit
 UPKEEP_PART = 20  # it gets one part in so many of our time
 UPKEEP_PART_MAX = 160
