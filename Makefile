@@ -44,6 +44,7 @@ bench-live: $(INSTALLED) ## compare live nodes with NATS, Redis, mosquitto and z
 soak: $(INSTALLED) ## let nodes suffer for long: kills, halts, partitions, hostile bytes, jumping clocks, 9,000 storms
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_order_chaos.py tests/live/test_fuzz.py \
 		tests/sim/test_epto_under_faults.py
+	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_flood_latency.py
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -n auto tests/sim/test_storms.py
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)

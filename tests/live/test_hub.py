@@ -6,7 +6,10 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from epicast.live.config import Limits
+from epicast.live.effort import BURST_NS, TURN_NS, Effort
 from epicast.live.hello import Hello
 from epicast.live.hub import Hub
 from epicast.wire.frames import FrameReader, event_frame
@@ -27,12 +30,16 @@ class Relay:
         self.notes.append(f"wrote {self.waiting}")
         self.waiting = 0
 
-    def run(self, conn: Any, run: Iterable[bytes]) -> None:
+    def run(self, conn: Any, run: Iterable[bytes], over_ns: int) -> tuple[None, bool]:
         if not self.waiting:
             self.hub.flush_later(cast(Any, self.onward))
         self.waiting += 1
         self.hub.handed_on()
         self.notes.append(f"delivered {len(list(run))}")
+        return None, False
+
+    def alive(self, peer: str) -> None:
+        pass
 
     def now_us(self) -> int:
         return 0
@@ -50,7 +57,7 @@ def relayed(*numbers: int) -> list[str]:
     async def body() -> list[str]:
         relay = Relay()
         hub = relay.hub = make_hub(relay)
-        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, todo=[], rest_s=0.0)
+        conn = SimpleNamespace(closing=False, reason="", peer=PEER, used_us=0, resting=False, effort=Effort())
         frames = FrameReader(1000).feed(b"".join(event_frame(7, number, b"x") for number in numbers))
         hub.received(cast(Any, conn), frames)
         hub._watch.cancel()
@@ -58,6 +65,90 @@ def relayed(*numbers: int) -> list[str]:
         return relay.notes
 
     return asyncio.run(body())
+
+
+class Busy(Relay):
+    """A driver that needs half a millisecond for each message, by a clock of its own."""
+
+    def __init__(self, *, upkeep: bool) -> None:
+        super().__init__()
+        self.upkeep, self.clock_ns = upkeep, 1_000_000_000_000
+
+    def message(self, conn: Any, body: bytes) -> bool:
+        self.clock_ns += 500_000
+        self.notes.append(body.decode())
+        return self.upkeep
+
+
+class Peer(SimpleNamespace):
+    """A connection."""
+
+    def __init__(self, peer: str) -> None:
+        super().__init__(closing=False, reason="", peer=peer, used_us=0, todo=[], resting=False, effort=Effort())
+        self.waits: list[Any] = []
+
+    def wait_for(self, other: Any) -> None:
+        self.waits.append(other)
+
+    def no_longer_wait_for(self, other: Any) -> None:
+        self.waits = [each for each in self.waits if each != other]
+
+
+def test_who_sends_much_does_not_keep_others_from_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        driver = Busy(upkeep=False)
+        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        hub = driver.hub = make_hub(driver)
+        busy, other = Peer("busy"), Peer("other")
+        hub.received(cast(Any, busy), [b"busy"] * 100)
+        assert len(driver.notes) * 500_000 <= TURN_NS + 500_000
+        assert busy.waits, "nothing more is read from it"
+        hub.received(cast(Any, other), [b"other"])
+        assert driver.notes[-1] == "other"
+        while busy.waits:
+            await asyncio.sleep(0)
+        assert driver.notes.count("busy") == 100
+        hub._watch.cancel()
+        hub.congestion.close()
+
+    asyncio.run(body())
+
+
+def test_what_is_read_in_one_go_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops may read from one connection many times before they look at the next one."""
+
+    async def body() -> None:
+        driver = Busy(upkeep=False)
+        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        hub = driver.hub = make_hub(driver)
+        busy = Peer("busy")
+        for _ in range(100):
+            if not busy.waits:
+                hub.received(cast(Any, busy), [b"busy"])
+        assert len(driver.notes) * 500_000 <= TURN_NS + 500_000
+        hub._watch.cancel()
+        hub.congestion.close()
+
+    asyncio.run(body())
+
+
+def test_upkeep_without_credit_is_rested_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        driver = Busy(upkeep=True)
+        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        hub = driver.hub = make_hub(driver)
+        busy = Peer("busy")
+        hub.received(cast(Any, busy), [b"busy"] * 1000)
+        while hub.counters["peers held back"] == 0:
+            await asyncio.sleep(0)
+        assert len(driver.notes) * 500_000 <= BURST_NS + TURN_NS + 500_000
+        for _ in range(10):  # by the driver's clock no time passes, so it rests for as long as we look
+            await asyncio.sleep(0)
+        assert len(driver.notes) * 500_000 <= BURST_NS + TURN_NS + 500_000
+        hub._watch.cancel()
+        hub.congestion.close()
+
+    asyncio.run(body())
 
 
 def test_what_passes_through_is_written_before_it_is_delivered() -> None:

@@ -53,6 +53,6 @@ def _extreme(hint: Any, name: NodeId, *, most: bool, meta: msgspec.Meta | None =
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return max(hint) if most else min(hint)
     if hint is int:
-        low, high = (None, None) if meta is None else (meta.ge, meta.le)
+        low, high = (None, None) if meta is None else (meta.ge, meta.le if meta.lt is None else meta.lt - 1)
         return (NUMBER_MAX if high is None else high) if most else (0 if low is None else low)
     return {bool: most, str: "t" if most else "", bytes: b"x" if most else b""}[hint]

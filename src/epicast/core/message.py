@@ -35,9 +35,11 @@ Hops = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))  # subclasses are frozen too
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The base of every message. A subclass gives a `tag`, unique in the whole project, and its `layer`."""
+    """The base of every message. A subclass gives a `tag`, unique in the whole project, and its `layer`. `with_events`:
+    it carries events, or there are as many of it as there are events."""
 
     layer: ClassVar[str] = ""
+    with_events: ClassVar[bool] = False
 
     @property
     def context(self) -> str:

@@ -30,6 +30,7 @@ class Ball(BallMessage, tag=62):
     """Events under way, by the number of rounds that each has behind it. Whoever gets it must not change it: it is the
     sender's own. `clock` is not below the time of any event in it."""
 
+    with_events: ClassVar[bool] = True
     clock: Count
     levels: Annotated[tuple[tuple[Ttl, Events], ...], msgspec.Meta(max_length=TTL_MAX)]
 

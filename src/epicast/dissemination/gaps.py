@@ -109,6 +109,8 @@ class Gaps:
         "_claims",
         "_due",
         "_due_us",
+        "_found",
+        "_found_us",
         "_grace_us",
         "_heard",
         "_last",
@@ -164,6 +166,8 @@ class Gaps:
         self._round = 0
         self._round_us = 0  # when the last one was
         self._asks = 0  # rounds in which we ask what we have missed
+        self._found: tuple[Height, ...] = ()  # all heads, the last time
+        self._found_us = 0
         self._heard = 0  # has anybody answered? 1: newcomers alone
         self._beginning = 0  # rounds until we begin
         self._alone_until_us = 0
@@ -348,6 +352,13 @@ class Gaps:
         return max(self.heads.get(source, -1), self.base.get(source, 0) - 1, -1 if window is None else window.last)
 
     def _all_heads(self) -> tuple[Height, ...]:
+        """Of more sources than are told at once, those of a moment ago will do: finding them takes long."""
+        now_us = self.env.now_us()
+        if len(self._found) <= self.config.heads_max or now_us - self._found_us >= self.config.heads_interval_us:
+            self._found, self._found_us = self._find_heads(), now_us
+        return self._found
+
+    def _find_heads(self) -> tuple[Height, ...]:
         sources = dict.fromkeys((*self.base, *self.counting.windows, self.env.me))
         sources.update(dict.fromkeys(self._last))  # those with news come last
         found = [(source, self._height(source)) for source in sources]

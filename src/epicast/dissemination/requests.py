@@ -38,6 +38,7 @@ PROMISES_MAX = 3  # that somebody else is fetching it, believed for one message
 
 class LazyMessage(Message):
     layer: ClassVar[str] = "dissemination"
+    with_events: ClassVar[bool] = True
 
 
 class IHave(LazyMessage, tag=43):

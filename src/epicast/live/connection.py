@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from epicast.core.errors import WireError
 from epicast.live.allowance import Allowance
+from epicast.live.effort import Effort
 from epicast.live.far_links import DelayedTransport
 from epicast.live.ids import Address
 from epicast.live.pace import Pace
@@ -52,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         "allowance",
         "closing",
         "dialled",
+        "effort",
         "ended",
         "far",
         "fed_bytes",
@@ -63,7 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         "reason",
         "received_bytes",
         "remote",
-        "rest_s",
+        "resting",
         "sent_bytes",
         "sent_heads",
         "since_us",
@@ -95,7 +97,8 @@ class Connection(asyncio.BufferedProtocol):
         self.valid_until_s = inf  # Unix time: its certificate is good for so long
         self.pace = Pace()
         self.allowance = Allowance()
-        self.rest_s = 0.0  # before more of it is handled
+        self.effort = Effort()
+        self.resting = False  # it has had its turn
         self._reader = FrameReader(hub.limits.handshake_bytes, greeting=True)
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epicast.core.env import Timer
@@ -20,6 +21,7 @@ from epicast.core.ids import NOBODY
 from epicast.core.message import Event, Message
 from epicast.core.records import Kind
 from epicast.live.blame import BLAMED, Blame
+from epicast.live.effort import Part
 from epicast.live.ids import address_of
 from epicast.live.orders import Orders
 from epicast.live.text_ids import TextIdDecoder
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("epicast")
 _SEQ_MAX = (1 << 63) - 1
 WARNED_MAX = 4096
+CLOCK_EVERY = 16  # events
 
 
 class Application(Protocol):
@@ -202,22 +205,23 @@ class Driver:
             log.exception("%s could not be handled: %s", handle.__name__, peer)
         self.app.links_changed()
 
-    def message(self, conn: Connection, body: bytes) -> None:
+    def message(self, conn: Connection, body: bytes) -> bool:
+        """Was it upkeep? Then the time that it took is counted."""
         msg = self.decoder.decode(body)
         kind = type(msg)
         if kind is Head:
             self._note(conn.peer, conn.known.learn(msg))
-            return
+            return True
         if kind in self._about_members and not conn.allowance.take(self.now_us()):
             self.hub.counters["membership messages refused"] += 1
-            conn.rest_s = conn.allowance.dropped()
-            return
+            return True
         self._note(conn.peer, msg)
-        if self.shapes.get(type(msg)) is None:
+        if self.shapes.get(kind) is None:
             self._handle(conn, msg, HEADER_BYTES + len(body))
         else:  # whole, without a stream: nobody sends it so, but it is as good or bad as any
             _require_number(msg.seq, 1)  # type: ignore[attr-defined]
             self._event(conn, msg, HEADER_BYTES + len(body))
+        return not kind.with_events
 
     def _note(self, peer: str, msg: Message) -> None:
         """Of which processes it tells."""
@@ -225,8 +229,15 @@ class Driver:
         if names is not None:
             self.hub.told.name(peer, names(msg), self.now_us())
 
-    def run(self, conn: Connection, run: Run) -> None:
-        like = conn.known.find(run.stream)
+    def run(self, conn: Connection, run: Run | Part, over_ns: int) -> tuple[Part | None, bool]:
+        """Until `over_ns` at most. Returns what is left then, and whether all this was upkeep."""
+        if type(run) is Part:
+            return self._take_events(conn, run.events, over_ns)
+        assert not isinstance(run, Part)
+        like, upkeep = conn.known.find(run.stream), False
+        if run.stream in conn.known.untried:
+            del conn.known.untried[run.stream]
+            upkeep = True
         _require_number(run.seq, len(run))
         app = self.app
         quick = self._take_run is not None and self.recorder is None and app.takes_runs and self.running
@@ -239,13 +250,28 @@ class Driver:
                     self.hub.send_run(targets, onward, run)
                     self.hub.handed_on()
                 app.deliver_run(like, run)
-                return
+                return None, upkeep
         shape = self.shapes.get(type(like))
         assert shape is not None
-        for msg in shape.events(like, run.seq, run):
+        part, idle = self._take_events(conn, shape.events(like, run.seq, run), over_ns)
+        return part, idle or upkeep
+
+    def _take_events(self, conn: Connection, events: Iterator[Any], over_ns: int) -> tuple[Part | None, bool]:
+        counters = self.hub.counters
+        before, taken, empty, part = counters["delivered"], 0, 0, None
+        for msg in events:
+            if not msg.payload:
+                empty += 1
             self._event(conn, msg, EVENT_HEAD_BYTES + len(msg.payload))
             if conn.closing:
-                return
+                break
+            taken += 1
+            if taken % CLOCK_EVERY == 0 and monotonic_ns() > over_ns:
+                part = Part(events)
+                break
+        delivered = counters["delivered"]
+        idle = taken - (delivered - before)
+        return part, empty > 0 or (idle > 0 and conn.effort.brought_idle(idle, delivered))
 
     def _event(self, conn: Connection, msg: Any, size: int) -> None:
         objection = self.app.objection(msg)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from time import monotonic_ns
 from typing import Any, Protocol
 
 from epicast.core.errors import WireError
@@ -24,6 +25,7 @@ from epicast.live.congestion import Congestion
 from epicast.live.connection import LINGER_S, Connection
 from epicast.live.dialling import UNWANTED, Dialling
 from epicast.live.door import Door
+from epicast.live.effort import Part
 from epicast.live.hello import CROSSING, YOURSELF, Hello, Refusal, Welcome, decode, encode, objection
 from epicast.live.ids import Address, address_of
 from epicast.live.local_calls import LocalCalls
@@ -37,8 +39,8 @@ from epicast.wire.streams import Known
 
 log = logging.getLogger("epicast")
 
-TURN_US = 10_000  # how long one connection may keep the loop
-CLOCK_EVERY = 16
+TURN = "its turn"  # what a connection waits for that has had one
+TOGETHER_NS = 100_000  # what is read within so long after a turn belongs to it: a loop may read many times in a row
 ALIVE_EVERY_US = 50_000  # that a peer gives signs of life need not be noted with each
 
 
@@ -48,8 +50,8 @@ class Driver(Protocol):
     def link_up(self, peer: str) -> None: ...
     def link_down(self, peer: str, reason: str) -> None: ...
     def parted(self, peer: str) -> None: ...
-    def message(self, conn: Connection, body: bytes) -> None: ...
-    def run(self, conn: Connection, run: Run) -> None: ...
+    def message(self, conn: Connection, body: bytes) -> bool: ...
+    def run(self, conn: Connection, run: Run | Part, over_ns: int) -> tuple[Part | None, bool]: ...
     def dropped(self, peer: str, msg: Message, reason: str) -> None: ...
     def alive(self, peer: str) -> None: ...
     def objection(self, peer: str) -> str: ...
@@ -69,6 +71,8 @@ class Hub(Sending):
         door.counters = self.counters
         self.current: Connection | None = None  # whose frames are being handled
         self.last = False  # of those that came together: is this the last one?
+        self._last_at_work: Connection | None = None
+        self._worked_until_ns = self._turn_began_ns = 0  # by it
         self.dialling, self.told = Dialling(self, rng), Told()
         self.congestion = Congestion(loop, limits, self.connections, self._cut_slow)
         self._open: dict[Connection, None] = {}  # also those that have not greeted, or are ending
@@ -148,35 +152,48 @@ class Hub(Sending):
         return not self.closed and len(self.links) < self.limits.connections
 
     def received(self, conn: Connection, frames: list[bytes | Run]) -> None:
-        if conn.todo:
+        if conn.resting:
             conn.todo += frames
         else:
             self._work(conn, frames)
 
     def _go_on(self, conn: Connection) -> None:
+        conn.resting, self._last_at_work = False, None  # it is its next turn
         frames, conn.todo = conn.todo, []
         self._work(conn, frames)
-        if not conn.todo:
-            conn.no_longer_wait_for(TURN_US)
+        if not conn.resting:
+            conn.no_longer_wait_for(TURN)
 
-    def _work(self, conn: Connection, frames: list[bytes | Run]) -> None:
+    def _work(self, conn: Connection, frames: list[Any]) -> None:
         """For a while; then others have their turn, and nothing more is read from here until all is done."""
         self.current = conn
-        over_us = self.driver.now_us() + TURN_US if len(frames) >= CLOCK_EVERY else 0
+        began_ns = at_ns = monotonic_ns()
+        if conn is not self._last_at_work or began_ns - self._worked_until_ns > TOGETHER_NS:
+            self._turn_began_ns = began_ns
+        over_ns, upkeep_ns = self._turn_began_ns + conn.effort.turn_ns, 0
+        left: list[Any] = []
         try:
             for done, each in enumerate(frames):
                 if conn.closing and conn.reason:
                     return
-                if conn.rest_s or (done % CLOCK_EVERY == CLOCK_EVERY - 1 and self.driver.now_us() > over_us):
-                    self._go_on_later(conn, frames[done:])
+                if at_ns > over_ns:
+                    left = frames[done:]
                     break
+                part: Part | None = None
                 if not conn.peer:
-                    self._on_greeting(conn, each)  # type: ignore[arg-type]  # never a run: it comes alone
+                    self._on_greeting(conn, each)
+                    upkeep = False
                 elif type(each) is bytes:
-                    self.driver.message(conn, each)
+                    upkeep = self.driver.message(conn, each)
                 else:
                     self.last = done == len(frames) - 1
-                    self.driver.run(conn, each)  # type: ignore[arg-type]
+                    part, upkeep = self.driver.run(conn, each, over_ns)
+                before_ns, at_ns = at_ns, monotonic_ns()
+                if upkeep:
+                    upkeep_ns += at_ns - before_ns
+                if part is not None:
+                    left = [part, *frames[done + 1 :]]
+                    break
         except WireError as error:
             self.nonsense(conn, str(error))
         except Exception:
@@ -185,19 +202,23 @@ class Hub(Sending):
         finally:
             self.current = None
             self._flush_all()
-        now_us = self.driver.now_us()
+        self._end_turn(conn, left, upkeep_ns, over_ns)
+
+    def _end_turn(self, conn: Connection, left: list[Any], upkeep_ns: int, over_ns: int) -> None:
+        self._last_at_work, self._worked_until_ns = conn, (now_ns := monotonic_ns())
+        rest_s = conn.effort.spend(upkeep_ns, now_ns) if upkeep_ns else 0.0
+        if left or rest_s or now_ns > over_ns:
+            conn.todo, conn.resting = left, True
+            conn.wait_for(TURN)
+            if rest_s:
+                self.counters["peers held back"] += 1
+                self.loop.call_later(rest_s, self._go_on, conn)
+            else:
+                self.loop.call_soon(self._go_on, conn)
+        now_us = now_ns // 1000
         if conn.peer and now_us - conn.used_us > ALIVE_EVERY_US:
             conn.used_us = now_us
             self.driver.alive(conn.peer)
-
-    def _go_on_later(self, conn: Connection, frames: list[bytes | Run]) -> None:
-        rest_s, conn.rest_s = conn.rest_s, 0.0
-        conn.todo = frames
-        conn.wait_for(TURN_US)
-        if rest_s:
-            self.loop.call_later(rest_s, self._go_on, conn)
-        else:
-            self.loop.call_soon(self._go_on, conn)
 
     def flush_later(self, conn: Connection) -> None:
         """At the end of what is being handled, or else of this turn of the loop: what goes out together is written

@@ -75,6 +75,7 @@ METRICS = (
         "Sent by peers that send too many",
         counted_as="membership messages refused",
     ),
+    Metric("epicast_peers_held_back_total", "Turns that a peer lost to its own upkeep", counted_as="peers held back"),
     Metric("epicast_protocol_nonsense_total", "Messages that made no sense", counted_as="record nonsense"),
     Metric("epicast_bad_envelopes_total", "Payloads that could not be opened", counted_as="bad envelopes"),
     Metric("epicast_bad_signatures_total", "Messages whose signature is not good", counted_as="bad signatures"),

@@ -91,11 +91,12 @@ class Shapes:
 class Known:
     """What a peer has told about streams on one link."""
 
-    __slots__ = ("_bytes", "_decoder", "_shapes", "_sizes", "heads")
+    __slots__ = ("_bytes", "_decoder", "_shapes", "_sizes", "heads", "untried")
 
     def __init__(self, decoder: Decoder, shapes: Shapes) -> None:
         self._decoder, self._shapes = decoder, shapes
         self.heads: dict[int, Any] = {}  # a message without its event, by stream
+        self.untried: dict[int, None] = {}  # new streams of which no event has come yet
         self._sizes: dict[int, int] = {}
         self._bytes = 0
 
@@ -111,6 +112,9 @@ class Known:
             first = next(iter(self.heads))  # as the sender does
             del self.heads[first]
             self._bytes -= self._sizes.pop(first)
+            self.untried.pop(first, None)
+        if head.stream not in self.heads:
+            self.untried[head.stream] = None
         size = len(head.like)
         self._bytes += size - self._sizes.get(head.stream, 0)
         if self._bytes > HEADS_BYTES_MAX:

@@ -14,8 +14,10 @@ SECOND = 1_000_000
 GRACE_US = GapsConfig().grace_us
 
 
-def process(*, first: bool = True, own: int = 0, pulls: bool = False) -> tuple[Gaps, Seen, RecordingEnv]:
-    env, seen = RecordingEnv(ME), Seen(65_536, 100)
+def process(
+    *, first: bool = True, own: int = 0, pulls: bool = False, sources: int = 65_536, cap: int = 100
+) -> tuple[Gaps, Seen, RecordingEnv]:
+    env, seen = RecordingEnv(ME), Seen(sources, cap)
     seen.pulls = pulls
     gaps = Gaps(env, GapsConfig(), Members((2, 3, 4)), seen, lambda: own)  # type: ignore[arg-type]
     gaps.start(first=first)
@@ -246,6 +248,25 @@ def test_a_checksum_is_answered_only_if_it_differs() -> None:
     seen.add(SOURCE, 1)
     one.on_heights(2, asked)  # type: ignore[arg-type]
     assert env.effects == [Send(2, Heights(((SOURCE, 1),), answers=2))]
+
+
+def test_heads_of_many_sources_are_found_once_a_round_however_often_others_ask() -> None:
+    one, seen, env = process(cap=1000)
+    for source in range(100, 400):
+        seen.add(source, 0)
+    env.advance(8 * SECOND)
+    env.take()
+    one.on_heights(2, Heights((), asks=True))
+    (before,) = env.take()
+    for source in range(100, 400):
+        seen.add(source, 1)
+    one.on_heights(3, Heights((), asks=True))
+    assert [sent.msg for sent in env.take()] == [before.msg]  # type: ignore[attr-defined]
+    env.advance(SECOND)
+    env.take()
+    one.on_heights(3, Heights((), asks=True))
+    (after,) = env.take()
+    assert {height for _, height in after.msg.heads} == {1}  # type: ignore[attr-defined]
 
 
 def test_a_newcomer_is_owed_what_is_above_the_heads_that_others_know() -> None:
