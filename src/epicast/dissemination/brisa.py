@@ -52,11 +52,10 @@ from epicast.dissemination.brisa_messages import (
 )
 from epicast.dissemination.brisa_repair import TreeRepair
 from epicast.dissemination.brisa_strategy import Strategy
+from epicast.dissemination.flow_table import by_turns
 from epicast.dissemination.refused import WHY
 
 __all__ = ["Brisa", "BrisaConfig"]
-
-PROGRESS_MAX = 4096  # names told on one keep-alive: half a megabyte at most
 
 
 class Brisa(TreeRepair):
@@ -394,18 +393,12 @@ class Brisa(TreeRepair):
         return bool(flow.path) and peer in flow.out_active
 
     def positions(self) -> tuple[Position, ...]:
-        flows, room = self.life.worth_telling(self.flows.values()), PROGRESS_MAX
-        told: list[Position] = []
+        flows = self.life.worth_telling(self.flows.values())
         if not flows:
             return ()
-        start, now = self._told % len(flows), self.env.now_us()
-        for flow in (flows[start:] + flows[:start])[: self.config.positions_max]:
-            room -= len(flow.windows) + len(flow.path)
-            if room < 0 and told:
-                break
-            told.append(flow.position(now, self.strategy.delay(flow)))
-        self._told = start + len(told) if len(told) < len(flows) else 0
-        return tuple(told)
+        now = self.env.now_us()
+        chosen, self._told = by_turns(flows, self.env.me, self._told, self.config.positions_max)
+        return tuple([flow.position(now, self.strategy.delay(flow)) for flow in chosen])
 
     def heard(self, peer: NodeId, positions: tuple[Position, ...], at_us: int) -> None:
         if peer not in self.neighbours:

@@ -1,7 +1,8 @@
 """Which flows a process knows, how it comes to know one, and which it forgets when there are too many.
 
     a message of it came         met: one of the flows that nobody has seen makes room, or one without a parent
-    a neighbour told of it       met while there is room for it, and for one more by hearsay of that neighbour
+    a neighbour told of it       met while there is room for one more by hearsay of that neighbour; flows that another
+                                 neighbour may have invented make room
     we publish on it             made by us, and by nobody else's word: nobody can tell us about flows of our own
 
 A forgotten flow leaves behind which numbers have come on it, so that nothing is delivered twice should it come back.
@@ -20,6 +21,7 @@ from epicast.dissemination.brisa_messages import BrisaConfig
 from epicast.dissemination.hearsay import Hearsay
 from epicast.dissemination.refused import Refused
 
+PROGRESS_MAX = 4096  # names told on one keep-alive: half a megabyte at most
 FORGET_AT_ONCE = 256  # of so many flows one: looking for them takes long
 PAST_MAX, PAST_SOURCES_MAX = 1024, 16  # forgotten flows of which something is remembered, and publishers of each
 
@@ -76,8 +78,8 @@ class FlowTable:
         config, root, now_us = self._config, flow_id[0], self._env.now_us()
         if self.refused and self.refused.holds(flow_id, root, now_us):
             return None  # its source publishes nothing that may be let in
-        crowded = len(self.flows) >= config.flows_max or self._of_root[root] >= config.flows_of_one_max
-        if crowded or not self.hearsay.has_room(teller):
+        crowded = self._of_root[root] >= config.flows_of_one_max or not self.hearsay.has_room(teller)
+        if crowded or (len(self.flows) >= config.flows_max and not self._make_room_by(self._dubious)):
             self._env.record(Kind.NONSENSE, teller, detail="too many flows")
             return None
         flow = self._make(flow_id)
@@ -151,28 +153,55 @@ class FlowTable:
 
     def _make_room(self) -> bool:
         """For another flow. First goes one that nobody has seen; then those that have been without a parent for
-        longest, as their source may be gone; else, if most flows come from one neighbour, those of its that have been
-        silent for longest: it may have invented them."""
+        longest, as their source may be gone; else those that one neighbour may have invented."""
         if self._forget_hearsay(self.hearsay.oldest()):
             return True
+        return self._make_room_by(lambda now: self._lost() or self._dubious(now))
+
+    def _make_room_by(self, candidates: Callable[[int], list[FlowState]]) -> bool:
         now = self._env.now_us()
         if now < self.full_until_us:
             return False
-        lost = [flow for flow in self.flows.values() if flow.repair is not None]
-        lost.sort(key=lambda flow: flow.repair.since_us if flow.repair is not None else 0)
-        for flow in (lost or self._dubious(now))[: max(1, len(self.flows) // FORGET_AT_ONCE)]:
+        for flow in candidates(now)[: max(1, len(self.flows) // FORGET_AT_ONCE)]:
             self.forget(flow)
         if len(self.flows) >= self._config.flows_max:
             self.full_until_us = now + self._config.watch_us // 10
         return len(self.flows) < self._config.flows_max
 
+    def _lost(self) -> list[FlowState]:
+        """Without a parent, the one that lost its parent first comes first."""
+        lost = [(flow.repair.since_us, flow) for flow in self.flows.values() if flow.repair is not None]
+        lost.sort(key=lambda each: each[0])
+        return [flow for _, flow in lost]
+
     def _dubious(self, now: int) -> list[FlowState]:
+        """Silent flows that somebody may have invented, the longest silent first: if most flows come from one
+        neighbour, all of its; otherwise those of which one message came at most."""
         parents = Counter(flow.parent for flow in self.flows.values() if flow.parent is not None)
-        if not parents:
-            return []
-        parent, count = parents.most_common(1)[0]
-        if 2 * count <= len(self.flows):
-            return []
+        parent, count = parents.most_common(1)[0] if parents else (None, 0)
+        if 2 * count > len(self.flows):
+            doubted = [flow for flow in self.flows.values() if flow.parent == parent]
+        else:
+            doubted = [flow for flow in self.flows.values() if flow.root != self._env.me and _has_hardly_begun(flow)]
         silent_us = now - self._config.watch_us
-        ages = {flow: flow.buffer[-1][0] if flow.buffer else 0 for flow in self.flows.values() if flow.parent == parent}
-        return sorted((flow for flow, last in ages.items() if last <= silent_us), key=ages.__getitem__)
+        last_us = {flow: flow.buffer[-1][0] if flow.buffer else flow.heard_us for flow in doubted}
+        return sorted((flow for flow, last in last_us.items() if last <= silent_us), key=last_us.__getitem__)
+
+
+def by_turns(flows: list[FlowState], me: NodeId, told: int, most: int) -> tuple[list[FlowState], int]:
+    """Which flows to tell of, if there are too many to tell of all, and where the next turn begins. Our own flows come
+    each time, up to half of the room, since nobody else knows as well that they exist."""
+    own = [flow for flow in flows if flow.root == me][: most // 2] if len(flows) > most else []
+    start, room = told % len(flows), PROGRESS_MAX
+    chosen: list[FlowState] = []
+    for flow in dict.fromkeys(own + flows[start:] + flows[:start]):
+        room -= len(flow.windows) + len(flow.path)
+        if len(chosen) == most or (room < 0 and chosen):
+            break
+        chosen.append(flow)
+    turn = len(chosen) - len(own)
+    return chosen, start + max(1, turn) if turn < len(flows) else 0
+
+
+def _has_hardly_begun(flow: FlowState) -> bool:
+    return sum(window.next - window.first for window in flow.windows.values()) <= 1

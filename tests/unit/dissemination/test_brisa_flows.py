@@ -95,6 +95,17 @@ def test_links_to_the_parent_and_to_children_are_used() -> None:
     assert [tree.brisa.uses(peer) for peer in (1, 2, 3)] == [True, True, False]
 
 
+def test_ones_own_flow_is_told_of_each_time_however_many_there_are() -> None:
+    tree = Tree(positions_max=2)
+    for root in (7, 8, 9):
+        tree.brisa.on_data(1, data(0, (root, 1), source=root, flow=(root, 0)))
+    tree.brisa.broadcast("t", b"x")
+    told = [[position.flow for position in tree.brisa.positions()] for _ in range(4)]
+    own = (tree.env.me, 0)
+    assert all(own in each for each in told)
+    assert {flow for each in told for flow in each} == {own, (7, 0), (8, 0), (9, 0)}
+
+
 def test_a_link_that_one_flow_uses_is_used() -> None:
     tree = Tree()
     tree.brisa.on_data(1, data(0, (0, 1)))
@@ -295,6 +306,20 @@ def test_flows_that_one_neighbour_may_have_invented_make_room_once_they_are_sile
     tree.brisa.on_data(2, data(1, (7, 2), source=7, flow=(7, 0)))
     assert tree.brisa.table.meet((6, 0)) is not None
     assert list(tree.brisa.flows) == [FLOW, (7, 0), (9, 0), (6, 0)]
+
+
+def test_where_no_neighbour_brings_most_flows_those_that_hardly_began_make_room() -> None:
+    tree = Tree(flows_max=4)
+    for root, peer in {0: 1, 7: 1, 8: 2, 9: 3}.items():
+        tree.brisa.on_data(peer, data(0, (root, peer), source=root, flow=(root, 0)))
+    tree.brisa.on_data(1, data(1, (0, 1)))
+    tree.brisa.on_data(2, data(1, (8, 2), source=8, flow=(8, 0)))
+    assert tree.brisa.table.hear_of((6, 0), 1) is None, "all of them are busy"
+    tree.env.advance(tree.brisa.config.watch_us * 2)
+    assert tree.brisa.table.hear_of((6, 0), 1) is not None
+    assert tree.brisa.table.hear_of((4, 0), 1) is not None
+    assert tree.brisa.table.hear_of((3, 0), 1) is None, "of the others more came"
+    assert list(tree.brisa.flows) == [FLOW, (8, 0), (6, 0), (4, 0)]
 
 
 def test_all_topics_may_share_one_tree() -> None:
