@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class FittingTable:
-    """The first column says what each row is."""
+    """The first columns say what each row is: as many as it takes to tell the rows apart."""
 
     title: str
     header: Sequence[str]
@@ -49,7 +49,10 @@ def layouts(header: Sequence[str], rows: Rows, width: int) -> Iterator[tuple[Seq
     if _width(turned_header, turned) <= width:
         yield turned_header, turned
         return
-    for columns in _groups(_widths(header, rows), width):
+    widths, names = _widths(header, rows), _names(rows)
+    if EDGES + sum(widths[:names]) + max(widths[names:], default=0) > width:
+        names = 1
+    for columns in _groups(widths, width, names):
         yield [header[at] for at in columns], [[row[at] for at in columns] for row in rows]
 
 
@@ -58,13 +61,19 @@ def _turned(header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
     return columns[0], columns[1:]
 
 
-def _groups(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Columns side by side as far as there is room; the first one in every group."""
-    groups: list[list[int]] = [[0]]
-    used = start = EDGES + widths[0]
-    for at, each in enumerate(widths[1:], 1):
-        if used + each > width and len(groups[-1]) > 1:
-            groups.append([0])
+def _names(rows: Rows) -> int:
+    """How many of the first columns it takes to tell the rows apart; one, if all of them do not."""
+    columns = len(rows[0]) if rows else 1
+    return next((count for count in range(1, columns) if len({tuple(row[:count]) for row in rows}) == len(rows)), 1)
+
+
+def _groups(widths: Sequence[int], width: int, names: int) -> list[list[int]]:
+    """Columns side by side as far as there is room, those that name a row in every group."""
+    groups: list[list[int]] = [list(range(names))]
+    used = start = EDGES + sum(widths[:names])
+    for at, each in enumerate(widths[names:], names):
+        if used + each > width and len(groups[-1]) > names:
+            groups.append(list(range(names)))
             used = start
         groups[-1].append(at)
         used += each

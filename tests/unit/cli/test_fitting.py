@@ -41,6 +41,15 @@ def test_else_it_comes_in_parts_that_all_begin_with_the_names() -> None:
     assert [heading for header, _ in parts for heading in header[1:]] == list(HEADER[1:])
 
 
+def test_every_part_has_all_columns_that_it_takes_to_tell_the_rows_apart() -> None:
+    header = ("nodes", "c", *HEADER[1:])
+    cells = [(nodes, c, *rows(1)[0][1:]) for nodes in ("10", "40", "100") for c in ("1", "1.25", "4")]
+    parts = list(layouts(header, cells, 60))
+    assert len(parts) > 1
+    assert all(tuple(shown[:2]) == ("nodes", "c") for shown, _ in parts)
+    assert all(len({tuple(row[:2]) for row in part}) == len(cells) for _, part in parts)
+
+
 @pytest.mark.parametrize("count", [1, 2, 9])
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_nothing_is_cut_and_no_line_is_too_long(count: int, width: int) -> None:
