@@ -158,23 +158,27 @@ class FloodCluster:
             assert time.monotonic() < deadline, "the cluster does not settle"
             await asyncio.sleep(0.5)
 
-    async def heard_all(self) -> None:
-        """Nothing of what honest nodes published is lost. Then they are silent, until `publish`."""
+    async def heard_all(self, *, or_told: bool = False) -> None:
+        """Nothing of what honest nodes published is lost, or at least none of it unnoticed. Then they are silent, until
+        `publish`."""
         published = await self._each("pause", self.nodes[: len(self.publishers)])
         wanted = {node: told["published"] for node, told in zip(self.publishers, published, strict=True)}
         deadline = time.monotonic() + ANSWER_S
-        while True:
-            heard = [each["heard"] for each in await self._each("take")]
-            missing = [
-                (node.id, source, count - its.get(source, 0))
-                for node, its in zip(self.nodes, heard, strict=True)
-                for source, count in wanted.items()
-                if source != node.id and its.get(source, 0) < count
-            ]
-            if not missing:
-                return
+        while missing := self._missing(wanted, await self._each("take"), or_told=or_told):
             assert time.monotonic() < deadline, missing
             await asyncio.sleep(0.2)
+
+    def _missing(
+        self, wanted: dict[str, int], taken: list[dict[str, Any]], *, or_told: bool
+    ) -> list[tuple[str, str, int]]:
+        """Of each node and each source."""
+        return [
+            (node.id, source, count - known)
+            for node, each in zip(self.nodes, taken, strict=True)
+            for source, count in wanted.items()
+            if source != node.id
+            and (known := each["heard"].get(source, 0) + or_told * each["lost"].get(source, 0)) < count
+        ]
 
 
 @asynccontextmanager
