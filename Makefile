@@ -7,6 +7,8 @@ INSTALLED := $(VENV)/.installed
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 CANDIDATES := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
 LOCK_VENV := $(VENV)-lock
+# Tests of live nodes spend much of their time waiting: one worker more than there are cores keeps these busy.
+CORES_AND_ONE = $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -18,8 +20,8 @@ help: ## show this list
 demo: $(INSTALLED) ## simulate flooding and BRISA on Spark, check their guarantees, write a report
 	@$(VENV)/bin/epicast demo
 
-test: $(INSTALLED) ## run all tests
-	@$(PY) -m pytest -q -n auto --dist loadgroup
+test: $(INSTALLED) ## run all tests (WORKERS=number of processes)
+	@$(PY) -m pytest -q -n $(or $(WORKERS),$(CORES_AND_ONE)) --dist loadgroup
 
 check: $(INSTALLED) ## run the formatter, the linter, the type checker and the tidy tests
 	@$(PY) -m ruff format --check .
@@ -45,6 +47,7 @@ soak: $(INSTALLED) ## let nodes suffer for long: kills, halts, partitions, hosti
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_chaos.py tests/live/test_order_chaos.py tests/live/test_fuzz.py \
 		tests/sim/test_epto_under_faults.py
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -s tests/live/test_flood_latency.py
+	@EPICAST_SOAK=1 $(PY) -m pytest -q tests/live/test_newcomers.py tests/pipeline/test_check_engines.py
 	@EPICAST_SOAK=1 $(PY) -m pytest -q -n auto tests/sim/test_storms.py
 
 lock: ## pin the dependencies again (UPGRADE=1: to their newest versions)

@@ -24,6 +24,7 @@ from tests.live.test_dial_floods import Victims, victims
 
 ANSWER_S = 60.0
 HERE = "127.0.0.1:0"
+RATE = 25.0  # messages of each publisher in a second
 
 
 class Process:
@@ -92,8 +93,30 @@ class Phase(msgspec.Struct):
 
 
 class FloodCluster:
-    def __init__(self, nodes: list[Process], publishers: tuple[str, ...], member: Process, there: Victims) -> None:
-        self.nodes, self.publishers, self.member, self.there = nodes, publishers, member, there
+    def __init__(self, nodes: list[Process], publishers: int, there: Victims, stack: str, keys: Path | None) -> None:
+        self.nodes, self.there, self.keys = nodes, there, keys
+        self.publishers = tuple(node.id for node in nodes[:publishers])
+        self.greeting: dict[str, Any] = {"stack": protocols(stacks.load(stack)), "node": ME}
+        if keys is not None:
+            self.greeting |= {"cluster": "prices", "signs": True}
+
+    @asynccontextmanager
+    async def member(self, flood: str, seed: int = 1) -> AsyncIterator[Process]:
+        """The hostile member: it is in, and has done nothing yet."""
+        first = self.nodes[0]
+        member = await Process.start(
+            "tests.live.flooder",
+            address=first.address,
+            flood=flood,
+            field=msgspec.to_builtins(Field(first.id, self.publishers, self.there.port, seed)),
+            greeting=self.greeting,
+            keys=[str(self.keys), "evil"] if self.keys is not None else None,
+        )
+        try:
+            await member.answer()
+            yield member
+        finally:
+            await member.kill()
 
     async def phase(self, seconds: float) -> Phase:
         began = time.monotonic()
@@ -116,8 +139,8 @@ class FloodCluster:
     async def _each(self, do: str, nodes: Sequence[Process] | None = None, **what: Any) -> list[dict[str, Any]]:
         return await asyncio.gather(*(node.ask(do, **what) for node in nodes or self.nodes))
 
-    async def publish(self, publishers: int, rate: float) -> None:
-        await self._each("publish", self.nodes[:publishers], rate=rate)
+    async def publish(self) -> None:
+        await self._each("publish", self.nodes[: len(self.publishers)], rate=RATE)
 
     async def warm_up(self) -> None:
         """Until everybody hears every publisher."""
@@ -133,39 +156,36 @@ class FloodCluster:
         deadline = time.monotonic() + ANSWER_S
         while not await settled():
             assert time.monotonic() < deadline, "the cluster does not settle"
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.5)
 
-    async def heard_all(self) -> None:
-        """Nothing of what honest nodes published is lost."""
+    async def heard_all(self, *, or_told: bool = False) -> None:
+        """Nothing of what honest nodes published is lost, or at least none of it unnoticed. Then they are silent, until
+        `publish`."""
         published = await self._each("pause", self.nodes[: len(self.publishers)])
         wanted = {node: told["published"] for node, told in zip(self.publishers, published, strict=True)}
         deadline = time.monotonic() + ANSWER_S
-        while True:
-            heard = [each["heard"] for each in await self._each("take")]
-            missing = [
-                (node.id, source, count - its.get(source, 0))
-                for node, its in zip(self.nodes, heard, strict=True)
-                for source, count in wanted.items()
-                if source != node.id and its.get(source, 0) < count
-            ]
-            if not missing:
-                return
+        while missing := self._missing(wanted, await self._each("take"), or_told=or_told):
             assert time.monotonic() < deadline, missing
             await asyncio.sleep(0.2)
+
+    def _missing(
+        self, wanted: dict[str, int], taken: list[dict[str, Any]], *, or_told: bool
+    ) -> list[tuple[str, str, int]]:
+        """Of each node and each source."""
+        return [
+            (node.id, source, count - known)
+            for node, each in zip(self.nodes, taken, strict=True)
+            for source, count in wanted.items()
+            if source != node.id
+            and (known := each["heard"].get(source, 0) + or_told * each["lost"].get(source, 0)) < count
+        ]
 
 
 @asynccontextmanager
 async def flooded(
-    flood: str,
-    *,
-    nodes: int = 6,
-    publishers: int = 4,
-    rate: float = 25,
-    stack: str = "brisa",
-    keys: Path | None = None,
-    seed: int = 1,
+    *, nodes: int = 6, publishers: int = 4, stack: str = "brisa", keys: Path | None = None
 ) -> AsyncIterator[FloodCluster]:
-    """They publish, and the member is in, and has done nothing yet."""
+    """They publish, and hear each other."""
     started: list[Process] = []
     settings: dict[str, Any] = {"listen": HERE, "stack": stack}
     if keys is not None:
@@ -179,23 +199,8 @@ async def flooded(
                 started.append(node)
                 up = await node.answer()
                 node.id, node.address = up["up"], up["address"]
-            honest = list(started)
-            names = tuple(node.id for node in honest[:publishers])
-            field = Field(honest[0].id, names, there.port, seed)
-            greeting = {"stack": protocols(stacks.load(stack)), "node": ME}
-            greeting |= {"cluster": "prices", "signs": True} if keys is not None else {}
-            member = await Process.start(
-                "tests.live.flooder",
-                address=honest[0].address,
-                flood=flood,
-                field=msgspec.to_builtins(field),
-                greeting=greeting,
-                keys=[str(keys), "evil"] if keys is not None else None,
-            )
-            started.append(member)
-            await member.answer()
-            cluster = FloodCluster(honest, names, member, there)
-            await cluster.publish(publishers, rate)
+            cluster = FloodCluster(started, publishers, there, stack, keys)
+            await cluster.publish()
             await cluster.warm_up()
             yield cluster
         finally:

@@ -39,7 +39,8 @@ class FloodedNode:
         self.meter = StallMeter(asyncio.get_running_loop())
         self.latencies_us: dict[str, list[int]] = defaultdict(list)
         self.heard: Counter[str] = Counter()  # messages by source, from the beginning
-        self.published = self.lost = 0
+        self.lost: Counter[str] = Counter()  # the same, of what we were told as lost
+        self.published = 0
         self.worked_s = time.process_time()
         self.publishing: asyncio.Task[None] | None = None
 
@@ -54,7 +55,7 @@ class FloodedNode:
                             self.latencies_us[item.source].append(item.received_us - due_us)
                             self.heard[item.source] += 1
                     elif isinstance(item, Gap):
-                        self.lost += item.lost
+                        self.lost[item.source] += item.lost
 
     async def publish(self, rate: float) -> None:
         """A message that was due while the node was busy counts as late from then on."""

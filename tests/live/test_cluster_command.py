@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +24,7 @@ from tests.live.programs import Program
 from tests.unit.cli.shell import Shell
 
 N = 4
+DEADLINE_S = 120.0
 
 
 @pytest.fixture
@@ -100,27 +104,36 @@ def test_nodes_end_even_if_the_command_is_killed() -> None:
 
 
 def test_processes_are_killed_and_added_and_the_trace_says_so(tmp_path: Path) -> None:
-    words = ("cluster", 6, "--json", "--messages", 200, "--rate", 50, "--seconds", 0, "--trace", tmp_path / "trace")
-    with Program(*words, "--kill-every", 0.5, "--add-every", 0.6) as cluster:
-        told = []
-        while not told or told[-1]["event"] != "summary":
+    """It runs until two were killed and two added: on a busy machine a process takes long to come up."""
+    words = ("cluster", 6, "--json", "--messages", 200, "--rate", 50, "--trace", tmp_path / "trace")
+    told: list[dict[str, Any]] = []
+
+    def those(event: str) -> list[dict[str, Any]]:
+        return [each for each in told if each["event"] == event]
+
+    with Program(*words, "--kill-every", 1, "--add-every", 0.6) as cluster:
+        deadline = time.monotonic() + DEADLINE_S
+        while len(those("killed")) < 2 or len(those("added")) < 2 or not those("played"):
+            assert time.monotonic() < deadline, told
             told.append(cluster.json())
-        assert (cluster.wait(), cluster.rest()) == (0, [])
-    first = {each["number"]: each for each in told[0]["nodes"]}
-    by_event = {what: [each for each in told if each["event"] == what] for what in ("killed", "added", "played")}
-    assert len(by_event["killed"]) >= 2
-    assert len(by_event["added"]) >= 2
-    assert min(each["number"] for each in by_event["killed"]) > 3, "the first half is spared"
-    known = first | {each["number"]: each for each in by_event["added"]}
-    assert not any(runs(each["pid"]) for each in known.values())
-    assert by_event["played"][0]["missing"] == []
-    assert by_event["played"][0]["delivered"] % 200 == 0
-    summary = told[-1]
-    assert (summary["killed"], summary["added"]) == (len(by_event["killed"]), len(by_event["added"]))
+        assert cluster.stop(signal.SIGINT) == 0
+        told += map(json.loads, cluster.rest())
+    (played,), (summary,) = those("played"), those("summary")
+    assert told[-1] == summary
+    assert told.index(those("killed")[0]) < told.index(played), "the workload was over"
+    assert min(each["number"] for each in those("killed")) > 3, "the first half is spared"
+    assert (played["missing"], played["delivered"] % 200) == ([], 0)
+    first, killed = told[0]["nodes"], {each["number"]: each["id"] for each in those("killed")}
+    added = {each["number"] for each in those("added")} | {number for number in killed if number > 6}
+    for event, numbers in (("killed", killed), ("added", added)):
+        assert 0 <= summary[event] - len(numbers) <= 1, "one may have been under way when it was stopped"
+    assert not any(runs(each["pid"]) for each in first + those("added"))
     run = merge(find_journals(tmp_path / "trace"), tmp_path / "merged", command=[]).require_complete()
     nodes = pq.read_table(run.nodes_file).to_pylist()
-    assert {each["name"] for each in nodes if each["how"] == "crash"} == {each["id"] for each in by_event["killed"]}
-    assert {each["name"] for each in nodes} >= {each["id"] for each in known.values()}
+    crashed = {each["name"] for each in nodes if each["how"] == "crash"}
+    assert crashed >= set(killed.values())
+    assert len(crashed) <= len(killed) + 2, "one may have been about to be killed, and one about to start"
+    assert {each["name"] for each in nodes} >= {each["id"] for each in first + those("added")}
     answer = check_here(find_runs(run.path))
     assert [each.guarantee for each in answer.judged if each.broken] == []
     assert {each.guarantee for each in answer.judged if each.promised} >= {"integrity", "validity", "agreement"}

@@ -68,14 +68,19 @@ def relayed(*numbers: int) -> list[str]:
 
 
 class Busy(Relay):
-    """A driver that needs half a millisecond for each message, by a clock of its own."""
+    """A driver that needs half a millisecond for each message, by clocks of its own. Other processes may have the
+    processor for longer meanwhile."""
 
-    def __init__(self, *, upkeep: bool) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, *, upkeep: bool, others_ns: int = 0) -> None:
         super().__init__()
-        self.upkeep, self.clock_ns = upkeep, 1_000_000_000_000
+        self.upkeep, self.others_ns = upkeep, others_ns
+        self.clock_ns, self.worked_ns = 1_000_000_000_000, 0
+        patch.setattr("epicast.live.hub.monotonic_ns", lambda: self.clock_ns)
+        patch.setattr("epicast.live.hub.thread_time_ns", lambda: self.worked_ns, raising=False)
 
     def message(self, conn: Any, body: bytes) -> bool:
-        self.clock_ns += 500_000
+        self.worked_ns += 500_000
+        self.clock_ns += 500_000 + self.others_ns
         self.notes.append(body.decode())
         return self.upkeep
 
@@ -96,8 +101,7 @@ class Peer(SimpleNamespace):
 
 def test_who_sends_much_does_not_keep_others_from_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
-        driver = Busy(upkeep=False)
-        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        driver = Busy(monkeypatch, upkeep=False)
         hub = driver.hub = make_hub(driver)
         busy, other = Peer("busy"), Peer("other")
         hub.received(cast(Any, busy), [b"busy"] * 100)
@@ -118,8 +122,7 @@ def test_what_is_read_in_one_go_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> 
     """Loops may read from one connection many times before they look at the next one."""
 
     async def body() -> None:
-        driver = Busy(upkeep=False)
-        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        driver = Busy(monkeypatch, upkeep=False)
         hub = driver.hub = make_hub(driver)
         busy = Peer("busy")
         for _ in range(100):
@@ -134,8 +137,7 @@ def test_what_is_read_in_one_go_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_upkeep_without_credit_is_rested_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
-        driver = Busy(upkeep=True)
-        monkeypatch.setattr("epicast.live.hub.monotonic_ns", lambda: driver.clock_ns)
+        driver = Busy(monkeypatch, upkeep=True)
         hub = driver.hub = make_hub(driver)
         busy = Peer("busy")
         hub.received(cast(Any, busy), [b"busy"] * 1000)
@@ -145,6 +147,22 @@ def test_upkeep_without_credit_is_rested_for(monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(10):  # by the driver's clock no time passes, so it rests for as long as we look
             await asyncio.sleep(0)
         assert len(driver.notes) * 500_000 <= BURST_NS + TURN_NS + 500_000
+        hub._watch.cancel()
+        hub.congestion.close()
+
+    asyncio.run(body())
+
+
+def test_a_peer_is_not_held_back_for_the_time_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        driver = Busy(monkeypatch, upkeep=True, others_ns=BURST_NS)
+        hub = driver.hub = make_hub(driver)
+        honest = Peer("honest")
+        hub.received(cast(Any, honest), [b"honest"] * 10)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert hub.counters["peers held back"] == 0
+        assert len(driver.notes) == 10
         hub._watch.cancel()
         hub.congestion.close()
 

@@ -16,6 +16,9 @@ less than what the peers behind us have credit for. Once it has all its credit a
 
 Copies of events are usual: flooding brings one over each link. But nobody brings more copies than there are messages.
 So each delivery gives every peer credit for two copies, and only what exceeds this is upkeep.
+
+The hub counts a long time only as far as we have worked in it: on a busy machine other processes have the processor in
+between, and a peer that paid for that would be held back for seconds, and be cut for being slow.
 """
 
 from __future__ import annotations
