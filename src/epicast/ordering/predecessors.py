@@ -167,7 +167,10 @@ class Predecessors(WaitingRoom[N], Generic[N]):
 
     def skip(self, stream: Stream[N], to: int) -> None:
         self._leave_out_past(stream, to)
-        if stream.next < to:
+        begun = self._is_old() or (self.beginnings is not None and self.beginnings.begun)
+        if stream.first == stream.next and not begun:
+            self.begin(stream, to)  # as if nothing of it had been named: it was met in mid-stream
+        elif stream.next < to:
             super().skip(stream, to)
 
     def _wait_for(self, held: N, name: NodeId, number: int) -> Turn:

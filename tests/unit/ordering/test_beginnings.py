@@ -288,6 +288,19 @@ def test_messages_after_our_beginning_are_a_loss_and_no_others() -> None:
     assert process.gaps == [("A", "2 lost")]
 
 
+def test_without_a_cut_a_stream_begins_with_the_lowest_message_that_came_after_a_name_that_was_given_up() -> None:
+    process = Newcomer("barrier", [])
+    process.receive(barriers.said("B", 3, {"A": 4}, lead=3))
+    process.advance(SETTLE)
+    process.receive(barriers.said("A", 9, lead=30))
+    process.advance(PATIENCE)
+    assert process.got == [("B", 103), ("A", 109)]
+    assert process.gaps == []
+    process.receive(barriers.said("A", 11, lead=30))
+    process.advance(PATIENCE)
+    assert process.gaps == [("A", "1 lost")]
+
+
 def test_a_message_that_came_too_late_does_not_make_us_owe_what_lies_between() -> None:
     process = gave_up_a_name()
     process.receive(barriers.said("A", 3))
