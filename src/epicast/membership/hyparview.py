@@ -228,8 +228,14 @@ class HyParView(LinkKeeper):
         """A peer given up for dead answers: it may be our only bridge across a healed partition."""
         self.lost.discard(peer)
         self._add_passive(peer)
-        if peer not in self.active and peer not in self.asked and len(self.active) < self.size_max:
+        if peer in self.active or peer in self.asked:
+            return
+        if len(self.active) < self.size_max:
             self._ask(peer, Neighbour(Priority.LOW))
+        elif self.size_max == self.config.active_size and self._unused():
+            # Full views stay full where they may not grow: both halves would refuse each other's requests for ever.
+            self.exchanging = peer
+            self._ask(peer, Neighbour(Priority.HIGH))
 
     # Keep-alives: failure detection, round-trip times, and news from the layer above
 

@@ -150,10 +150,28 @@ class Predecessors(WaitingRoom[N], Generic[N]):
     def know(self, cut: dict[NodeId, int], reach: dict[NodeId, int] | None) -> None:
         """What waits is judged again: some of it was taken for shaky, or for older than what it may still wait for."""
         self.cut, self.reach = cut, reach
+        for stream in self.streams.values():
+            if stream.ahead:
+                self._leave_out_past(stream, min(stream.ahead))
         for held in self.waiting:
             held.at, held.shaky = 0, False
             self.ready.append(held)
         self.run()
+
+    def _leave_out_past(self, stream: Stream[N], limit: int) -> None:
+        """A stream that begins after a name which was given up, perhaps before we knew the cut. As long as nothing of
+        it was delivered here or told as lost, messages from before our beginning are no loss."""
+        to = min(limit, self.cut.get(stream.source, 0))
+        if stream.settled and stream.first == stream.next < to:
+            self._jump(stream, to)
+
+    def skip(self, stream: Stream[N], to: int) -> None:
+        self._leave_out_past(stream, to)
+        begun = self._is_old() or (self.beginnings is not None and self.beginnings.begun)
+        if stream.first == stream.next and not begun:
+            self.begin(stream, to)  # as if nothing of it had been named: it was met in mid-stream
+        elif stream.next < to:
+            super().skip(stream, to)
 
     def _wait_for(self, held: N, name: NodeId, number: int) -> Turn:
         self.awaited.setdefault(name, {}).setdefault(number, {})[held] = None
@@ -208,6 +226,7 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         if self._is_unmet(name, number):
             return
         first, following = self.unmet.pop(name, Unmet(number, number))
+        following = max(following, min(number, self.cut.get(name, 0)))
         if self._is_old():
             self.unmet[name] = Unmet(first, number + 1)
             self.gap(Stream(name), f"{number + 1 - following} lost", None)
@@ -235,6 +254,7 @@ class Predecessors(WaitingRoom[N], Generic[N]):
         if unmet is not None:
             self.begin(stream, unmet.next)
             stream.first = unmet.first
+            self._leave_out_past(stream, held.number)
         return stream
 
     def forgettable(self, stream: Stream[N]) -> bool:

@@ -50,6 +50,7 @@ class History:
         self._known: dict[int, int] = defaultdict(int)  # by process: what it delivered, and all that comes before
         self._inverted: list[str] = []
         self._counts_alone = _counts_alone(world.stack)
+        self._in_turn = "causal" in world.stack.promises
         world.sinks.append(self._take)
 
     def _take(self, batch: Batch) -> None:
@@ -161,14 +162,22 @@ class History:
 
     def _is_owed(self, node: int, message: Id) -> bool:
         """A process may miss what was published or on its way to others after it came up, and what follows anything of
-        the same source that it got."""
+        the same source that it got. In an order that takes a source's messages in turn, what follows one that others
+        delivered after it came up was still on its way then, too."""
         joined_us = self.world.population.joined_us[node]
-        if max(self.published_us[message], self.last_us.get(message, 0)) >= joined_us:
+        if self._is_after(joined_us, message):
             return True
         source, number = message
         stream = number >> STREAM_BITS
+        if self._in_turn:
+            before = range(stream << STREAM_BITS, number)
+            if any(self._is_after(joined_us, (source, each)) for each in before if (source, each) in self.published_us):
+                return True
         came = (*self.got[node], *self.came[node])
         return any(s == source and n >> STREAM_BITS == stream and n < number for s, n in came)
+
+    def _is_after(self, us: int, message: Id) -> bool:
+        return max(self.published_us[message], self.last_us.get(message, 0)) >= us
 
     def _false_counts(self) -> Iterator[str]:
         """More than are owed and not delivered. Another layer may have told the same ones by their numbers."""

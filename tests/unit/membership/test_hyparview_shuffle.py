@@ -234,6 +234,29 @@ def test_a_lost_peer_that_answers_is_kept_in_mind_when_there_is_no_room() -> Non
     assert list(view.passive) == [2]
 
 
+def test_a_lost_peer_that_answers_takes_the_place_of_a_neighbour_where_views_may_not_grow() -> None:
+    """Full views refuse requests of low priority, so the halves of a healed partition would stay apart."""
+    view, env, _ = hyparview(active=[1, 2], active_size=2, expansion=1.0)
+    view.on_link_down(2)
+    view.on_neighbour(3, Neighbour(Priority.LOW))
+    env.take()
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    assert env.effects == [Send(2, Neighbour(Priority.HIGH))]
+    view.on_neighbour_reply(2, NeighbourReply(True))
+    assert 2 in view.active
+    assert len(view.active) == 2
+
+
+def test_neighbours_that_are_all_in_use_are_not_given_up_for_a_lost_peer() -> None:
+    view, env, ear = hyparview(active=[1, 2], active_size=2, expansion=1.0)
+    view.on_link_down(2)
+    view.on_neighbour(3, Neighbour(Priority.LOW))
+    ear.used = (1, 3)
+    env.take()
+    view.on_shuffle_reply(2, ShuffleReply(()))
+    assert env.effects == []
+
+
 def test_a_contact_that_was_never_reached_is_probed() -> None:
     view, env, _ = hyparview(me=0, **SHUFFLES)
     view.start((1, 2))

@@ -9,7 +9,7 @@ import pytest
 
 from epicast.core.ids import NodeId
 from epicast.core.recording import Send
-from epicast.ordering.beginnings import ENOUGH_US, LOOK_US, ROUND_US
+from epicast.ordering.beginnings import ENOUGH_US, LOOK_ALONE_US, LOOK_US, ROUND_US
 from epicast.ordering.standing import PAGE, AskStanding, Place, Standing
 from tests.support.neighbours import Members
 from tests.support.ordering import Process
@@ -249,6 +249,76 @@ def test_numbers_of_a_liar_end_with_the_first_messages_of_a_stream() -> None:
     process.advance(SETTLE)
     process.receive(barriers.said("A", 7))
     assert process.got == [("A", 105), ("A", 106), ("A", 107)]
+
+
+def gave_up_a_name() -> Newcomer:
+    """It had nobody to ask, delivered B's message without A's message 4, and now has a neighbour to ask."""
+    process = Newcomer("barrier", [])
+    process.receive(barriers.said("B", 3, {"A": 4}, lead=3))
+    process.advance(SETTLE)
+    assert process.got == [("B", 103)]
+    process.ways._members = Members([1])
+    process.advance(LOOK_ALONE_US)
+    assert process.asked == [1]
+    return process
+
+
+@pytest.mark.parametrize("cut_is_first", [True, False])
+def test_messages_between_a_name_that_was_given_up_and_our_beginning_are_no_loss(cut_is_first: bool) -> None:
+    process = gave_up_a_name()
+    message = barriers.said("A", 7, lead=30)
+    if cut_is_first:
+        process.told(1, ("A", "", 7), ("B", "", 4))
+        process.receive(message)
+    else:
+        process.receive(message)
+        assert process.got == [("B", 103)]  # A's messages 5 and 6 may be owed to us
+        process.told(1, ("A", "", 7), ("B", "", 4))
+    assert process.got == [("B", 103), ("A", 107)]
+    process.advance(PATIENCE)
+    assert process.gaps == []
+
+
+def test_messages_after_our_beginning_are_a_loss_and_no_others() -> None:
+    process = gave_up_a_name()
+    process.receive(barriers.said("A", 9, lead=30))
+    process.told(1, ("A", "", 7), ("B", "", 4))
+    process.advance(PATIENCE)
+    assert process.got == [("B", 103), ("A", 109)]
+    assert process.gaps == [("A", "2 lost")]
+
+
+def test_without_a_cut_a_stream_begins_with_the_lowest_message_that_came_after_a_name_that_was_given_up() -> None:
+    process = Newcomer("barrier", [])
+    process.receive(barriers.said("B", 3, {"A": 4}, lead=3))
+    process.advance(SETTLE)
+    process.receive(barriers.said("A", 9, lead=30))
+    process.advance(PATIENCE)
+    assert process.got == [("B", 103), ("A", 109)]
+    assert process.gaps == []
+    process.receive(barriers.said("A", 11, lead=30))
+    process.advance(PATIENCE)
+    assert process.gaps == [("A", "1 lost")]
+
+
+def test_a_message_that_came_too_late_does_not_make_us_owe_what_lies_between() -> None:
+    process = gave_up_a_name()
+    process.receive(barriers.said("A", 3))
+    process.told(1, ("A", "", 7), ("B", "", 4))
+    process.receive(barriers.said("A", 9, lead=30))
+    process.advance(PATIENCE)
+    assert process.got == [("B", 103), ("A", 109)]
+    assert process.gaps == [("A", "1 came too late"), ("A", "2 lost")]
+
+
+def test_a_name_given_up_later_is_no_loss_of_what_lies_before_our_beginning() -> None:
+    process = gave_up_a_name()
+    process.told(1, ("A", "", 7), ("B", "", 4))
+    process.advance(STABLE + PATIENCE)
+    process.receive(barriers.said("B", 4, {"A": 8}, lead=30))
+    process.advance(PATIENCE)
+    assert process.got == [("B", 103), ("B", 104)]
+    assert process.gaps == [("A", "2 lost")]  # messages 7 and 8
 
 
 # Answering

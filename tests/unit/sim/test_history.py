@@ -71,6 +71,19 @@ def test_a_newcomer_may_miss_what_was_on_its_way_when_it_came_up_or_follows_what
     assert follows.false_gaps() == []
 
 
+def test_what_follows_a_message_that_was_on_its_way_was_so_too_in_an_order_that_takes_them_in_turn() -> None:
+    """A process that delivers number 0 gives number 1 up only after that."""
+    for stack, false in (
+        ("causal-flood", []),
+        ("flood", ["node 2 told (0, 1) as lost, which was published before it came up"]),
+    ):
+        found = history(stack)
+        published(found, (A, 0), (A, 1), at_us=4_900_000)
+        found._deliver(5_100_000, B, (A, 0))
+        found._tell(0, C, A, 2, "1 lost")
+        assert found.false_gaps() == false
+
+
 def test_more_lost_than_are_missing_is_a_false_gap() -> None:
     found = history("causal-brisa")  # a range tells how many, not which
     published(found, (A, 0), (A, 1))
