@@ -232,8 +232,9 @@ class HyParView(LinkKeeper):
             return
         if len(self.active) < self.size_max:
             self._ask(peer, Neighbour(Priority.LOW))
-        elif self.size_max == self.config.active_size and self._unused():
+        elif self.size_max == self.config.active_size and len(self._unused()) == len(self.active):
             # Full views stay full where they may not grow: both halves would refuse each other's requests for ever.
+            # With trees, orphans ask for other neighbours (`widen`), and an exchange here would break branches.
             self.exchanging = peer
             self._ask(peer, Neighbour(Priority.HIGH))
 

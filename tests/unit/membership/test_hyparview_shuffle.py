@@ -247,11 +247,11 @@ def test_a_lost_peer_that_answers_takes_the_place_of_a_neighbour_where_views_may
     assert len(view.active) == 2
 
 
-def test_neighbours_that_are_all_in_use_are_not_given_up_for_a_lost_peer() -> None:
+def test_where_a_neighbour_is_in_use_none_is_given_up_for_a_lost_peer() -> None:
     view, env, ear = hyparview(active=[1, 2], active_size=2, expansion=1.0)
     view.on_link_down(2)
     view.on_neighbour(3, Neighbour(Priority.LOW))
-    ear.used = (1, 3)
+    ear.used = (3,)
     env.take()
     view.on_shuffle_reply(2, ShuffleReply(()))
     assert env.effects == []
