@@ -96,7 +96,9 @@ class FloodCluster:
     def __init__(self, nodes: list[Process], publishers: int, there: Victims, stack: str, keys: Path | None) -> None:
         self.nodes, self.there, self.keys = nodes, there, keys
         self.publishers = tuple(node.id for node in nodes[:publishers])
-        self.greeting: dict[str, Any] = {"stack": protocols(stacks.load(stack)), "node": ME}
+        loaded = stacks.load(stack)
+        self.agrees = "agreement" in loaded.promises
+        self.greeting: dict[str, Any] = {"stack": protocols(loaded), "node": ME}
         if keys is not None:
             self.greeting |= {"cluster": "prices", "signs": True}
 
@@ -158,26 +160,31 @@ class FloodCluster:
             assert time.monotonic() < deadline, "the cluster does not settle"
             await asyncio.sleep(0.5)
 
-    async def heard_all(self, *, or_told: bool = False) -> None:
-        """Nothing of what honest nodes published is lost, or at least none of it unnoticed. Then they are silent, until
-        `publish`."""
+    async def joined(self) -> None:
+        """Until nobody publishes to nobody."""
+        deadline = time.monotonic() + ANSWER_S
+        while not all(each["neighbours"] for each in await self._each("take")):
+            assert time.monotonic() < deadline, "a node is alone"
+            await asyncio.sleep(0.1)
+
+    async def heard_all(self) -> None:
+        """Nothing of what honest nodes published is lost; where the stack promises no agreement, none of it unnoticed.
+        Then they are silent, until `publish`."""
         published = await self._each("pause", self.nodes[: len(self.publishers)])
         wanted = {node: told["published"] for node, told in zip(self.publishers, published, strict=True)}
         deadline = time.monotonic() + ANSWER_S
-        while missing := self._missing(wanted, await self._each("take"), or_told=or_told):
+        while missing := self._missing(wanted, await self._each("take")):
             assert time.monotonic() < deadline, missing
             await asyncio.sleep(0.2)
 
-    def _missing(
-        self, wanted: dict[str, int], taken: list[dict[str, Any]], *, or_told: bool
-    ) -> list[tuple[str, str, int]]:
+    def _missing(self, wanted: dict[str, int], taken: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
         """Of each node and each source."""
         return [
             (node.id, source, count - known)
             for node, each in zip(self.nodes, taken, strict=True)
             for source, count in wanted.items()
             if source != node.id
-            and (known := each["heard"].get(source, 0) + or_told * each["lost"].get(source, 0)) < count
+            and (known := each["heard"].get(source, 0) + (0 if self.agrees else each["lost"].get(source, 0))) < count
         ]
 
 
@@ -200,6 +207,7 @@ async def flooded(
                 up = await node.answer()
                 node.id, node.address = up["up"], up["address"]
             cluster = FloodCluster(started, publishers, there, stack, keys)
+            await cluster.joined()
             await cluster.publish()
             await cluster.warm_up()
             yield cluster
