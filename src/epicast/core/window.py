@@ -110,7 +110,7 @@ class SeqWindow:
         return lost
 
     def reopen(self, seq: int) -> None:
-        """What was given up from this number on may come after all. Nothing of it has come, and nothing above it."""
+        """Expect the numbers again that were given up from this one on. None of them, and none above, has come."""
         assert not self.ahead
         if self.first <= seq < self.next:
             self.lost -= self.next - seq

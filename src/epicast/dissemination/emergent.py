@@ -146,7 +146,7 @@ class Emergent(AntiEntropy):
 
 
 def _arrived(msg: Msg) -> Msg:
-    """From another area it has its local rounds before it."""
+    """Return the message as it counts here: one that came from another area begins its local rounds anew."""
     if msg.distance and msg.local_round:
         return Msg(msg.source, msg.seq, msg.hops, 0, msg.remote_round, msg.distance, msg.topic, msg.payload)
     return msg

@@ -352,7 +352,7 @@ class Gaps:
         return max(self.heads.get(source, -1), self.base.get(source, 0) - 1, -1 if window is None else window.last)
 
     def _all_heads(self) -> tuple[Height, ...]:
-        """Of more sources than are told at once, those of a moment ago will do: finding them takes long."""
+        """Return all heads. If there are many, reuse the list for one round, since building it takes long."""
         now_us = self.env.now_us()
         if len(self._found) <= self.config.heads_max or now_us - self._found_us >= self.config.heads_interval_us:
             self._found, self._found_us = self._find_heads(), now_us

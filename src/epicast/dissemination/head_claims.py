@@ -34,7 +34,7 @@ Ask = Callable[[NodeId, int], None]
 
 
 class Claim:
-    """What one process alone says about a source."""
+    """A head of a source that only one process has claimed so far."""
 
     __slots__ = ("height", "rounds", "teller")
 
@@ -53,7 +53,7 @@ class Question:
 
 
 class Presumption:
-    """What was told as lost on claims, and is done for now."""
+    """Numbers of a silent source that were told as lost because others claimed them."""
 
     __slots__ = ("due", "last", "made", "proven", "wait")
 
@@ -91,8 +91,8 @@ class HeadClaims:
         return False
 
     def heard(self, source: NodeId, height: int) -> tuple[int, int]:
-        """From the source itself. Returns the highest head that we had believed on claims, and the one about which we
-        have asked the source; -1 if there is none."""
+        """Take the source's own word on its head. Returns the highest head that we had believed on claims, and the one
+        about which we have asked the source; -1 if there is none."""
         claim = self._claims.get(source)
         if claim is not None and height < claim.height:
             del self._claims[source]
@@ -128,7 +128,7 @@ class HeadClaims:
         self._presumed[source] = Presumption(proven, last, now + ASK_AGAIN, made=made)
 
     def _drop(self, source: NodeId, presumed: Presumption) -> None:
-        """With the window that was made for a source of which nothing has come."""
+        """Forget the presumption, and the window if it was made for this presumption alone."""
         window = self._windows().get(source)
         if presumed.made and window is not None and _is_untouched(window, presumed):
             del self._windows()[source]

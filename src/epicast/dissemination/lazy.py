@@ -136,7 +136,7 @@ class LazyPush(ABC):
         return self.requests.arrived(key) if self.requests.wanted else []
 
     def _hold_back(self, key: MsgId, parts: int) -> None:
-        """It came and is not passed on, or not to all sorts of neighbours: nobody but the relay says why."""
+        """Remember to which sorts of neighbours this event did not go, since only the relay says why."""
         self._unpushed[key] = parts
         if len(self._unpushed) > self.config.recent_messages:
             del self._unpushed[next(iter(self._unpushed))]
